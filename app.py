@@ -1,4 +1,7 @@
-"""The WSGI application: the operations of the API, with their views, and all blueprints."""
+"""Makes the WSGI application. Has the operations of the API, with their views.
+
+The first line of each view's docstring is part of the OpenAPI document.
+"""
 
 import functools
 from collections.abc import Callable
@@ -139,8 +142,9 @@ OPERATIONS = {
         "GET", "/payments", "read", list_payments, shows.Payment, queries.PaymentQuery, lists=True),
 }
 # fmt: on
-# Makers of all blueprints: the operations, the checkout pages, the health checks, and those of the
-# parts (optional plug-ins in btcpay/parts/). A maker returns None if the settings turn it off.
+# The functions that make Flask blueprints: for the API, the checkout pages, the health endpoints,
+# and the parts (optional plug-ins in btcpay/parts/). A function returns None if the settings turn
+# its blueprint off.
 BLUEPRINTS: list[Callable[[Service], Blueprint | None]] = [
     functools.partial(api.blueprint, operations=OPERATIONS),
     checkout.blueprint,
@@ -150,9 +154,11 @@ BLUEPRINTS: list[Callable[[Service], Blueprint | None]] = [
 
 
 def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Flask:
-    """Returns the service as a WSGI application. Raises DatabaseNotReady.
+    """Returns the service as a WSGI application.
 
-    The operations have paths below /api/v1. All other pages are beside it.
+    The API has paths below /api/v1; pages and other endpoints have other paths. `now`
+    returns the wall-clock time. Raises DatabaseNotReady if the database is missing, or
+    does not fit this version of the program or the network of the settings.
     """
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None, template_folder="web/pages/templates")

@@ -1,9 +1,11 @@
-"""The WSGI entry point `wsgi:app`, for any server.
+"""The WSGI entry point `wsgi:app`, for any WSGI server.
 
-gunicorn's configuration (deploy/gunicorn.conf.py) checks the settings before. The
-service logs at gunicorn's level: `--log-level warning` omits the requests. A wrong
-setting raises SettingsError, so that gunicorn ends. If the worker called sys.exit,
-gunicorn would restart it.
+If a setting is wrong, importing this module raises SettingsError, so that gunicorn
+ends; if this module called sys.exit, gunicorn would restart the worker for ever. With
+gunicorn, deploy/gunicorn.conf.py has checked the settings before.
+
+The service logs at gunicorn's level, so `--log-level warning` omits the line of each
+request.
 """
 
 import logging

@@ -1,1 +1,1 @@
-"""The API: checks key, limits, scope and body of a request, and runs its operation."""
+"""The API: checks a request's key, rate limits, scope and body, and runs its operation."""

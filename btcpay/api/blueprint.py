@@ -1,4 +1,4 @@
-"""The Flask blueprint of the API under /api/v1, with the OpenAPI document."""
+"""Makes the Flask blueprint of the API under /api/v1, with the OpenAPI document."""
 
 import functools
 from collections.abc import Callable, Container, Mapping
@@ -18,7 +18,8 @@ from btcpay.web.service import Service
 def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprint:
     """Returns the blueprint of the API.
 
-    On every path it checks the API key first, except on that of the OpenAPI document.
+    The blueprint checks the API key first on every path, also on unknown paths. Only
+    the OpenAPI document needs no key.
     """
     interface = Blueprint("api", __name__, url_prefix=ROOT)
     interface.after_request(lambda response: add_window_headers(service, response))
@@ -49,9 +50,10 @@ def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprin
 
 
 def _view(service: Service, name: str, operation: Operation) -> Callable[..., Response]:
-    """Returns the Flask view of an operation, which checks the scope of the key.
+    """Returns the Flask view of an operation.
 
-    It calls the operation's own view with a Call and the values from the path.
+    It checks that the scope of the API key permits the operation. Then it calls the
+    operation's own view with a Call and the values from the path.
     """
     parameters: Container[str] = ()
     if operation.accepts and operation.method == "GET":

@@ -1,4 +1,4 @@
-"""One authenticated API request, and the description of an operation."""
+"""An authenticated API request, the search for its key, and what an operation is."""
 
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -29,15 +29,18 @@ from storage.values import Values
 T = TypeVar("T")
 IGNORED_HEADER = "X-Ignored-Fields"
 MOST_NAMES = 20
-# A field name that can be listed in a header: printable ASCII with no comma, since commas separate
-# the names, and short enough for every proxy.
+# A field name that can be listed in a header: printable ASCII without a comma, since commas
+# separate the names, and short enough for every proxy.
 _NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
 ROOT = "/api/v1"
 _KINDS = {"inv": "invoice", "lnk": "payment link"}  # by the prefix of their ids
 
 
 class Call(NamedTuple):
-    """An API request with a valid key. `operation` is its id in OPERATIONS of app.py."""
+    """An API request with a valid key.
+
+    `operation` is the operation's id, a key of OPERATIONS in app.py.
+    """
 
     service: Service
     caller: Caller
@@ -45,7 +48,7 @@ class Call(NamedTuple):
 
     @property
     def merchant_id(self) -> int:
-        """The merchant of the API key. All data is limited to this merchant."""
+        """The merchant to whom the API key belongs. A request sees only that merchant's data."""
         return self.caller.merchant_id
 
     @property
@@ -53,7 +56,11 @@ class Call(NamedTuple):
         return self.service.resources
 
     def get_or_404(self, query: Typed[T], prefix: str, id: str) -> T:
-        """Returns the merchant's row with this id. Raises NotFound."""
+        """Returns the merchant's row with this id.
+
+        Raises NotFound (status 404) if there is no such row, or if it belongs to
+        another merchant.
+        """
         row = None
         if is_id(prefix, id):
             row = self.service.db.get_or_none(
@@ -64,7 +71,10 @@ class Call(NamedTuple):
         return row
 
     def list_rows(self, resource: Resource, query: Any, **values: Any) -> Response:
-        """Returns the response with the rows of the SELECT `query` as a list of resources."""
+        """Returns a response with the merchant's rows as a JSON list of resources.
+
+        `query` selects the rows; `values` are its other parameters.
+        """
         db = self.service.db
         columns, rows = db.json_rows(query, merchant_id=self.merchant_id, **values)
         return json_response(resource.envelope(columns, rows))
@@ -73,9 +83,11 @@ class Call(NamedTuple):
         return load_query(schema, request.args.to_dict(flat=False))
 
     def body(self, schema: Schema, empty: bytes | None = None) -> dict[str, Any]:
-        """Returns the validated JSON body.
+        """Returns the JSON body, validated by `schema`.
 
-        If `empty` is given, it replaces a missing body.
+        If the body is empty, `empty` is used instead. Raises InvalidRequest if a field
+        is invalid, and the errors of `read_json`. Unknown fields are ignored, and listed
+        in the response's header X-Ignored-Fields.
         """
         g.body = read_json(empty)
         if isinstance(g.body, dict):
@@ -87,11 +99,13 @@ class Call(NamedTuple):
         prepare: Callable[[], Any],
         make: Callable[[Any], dict[str, Any]],
     ) -> Response:
-        """Returns a 201 response with the resource that `make` stores and returns.
+        """Creates a resource, and returns the response with the status 201.
 
-        `make` runs once for each Idempotency-Key; a retry gets the stored response.
-        Before it `prepare` runs, outside the transaction; its result is passed to
-        `make`.
+        First `prepare` runs, outside of a database transaction. Then `make` runs with
+        the result of `prepare`, inside a database transaction: it stores the resource
+        and returns its JSON object. A retry with the same Idempotency-Key gets the
+        stored response, and runs neither. Raises Conflict if the key is in use, or was
+        used with a different body.
         """
         service = self.service
         text, replayed = idempotency.create_once(
@@ -107,9 +121,10 @@ class Call(NamedTuple):
         return response
 
     def _idempotency_subject(self) -> Values | None:
-        """Returns the values that identify a request that is repeated with its Idempotency-Key.
+        """Returns the values by which a retry of this request is recognised.
 
-        Returns None if it has no such header. Raises InvalidRequest.
+        Returns None if the request has no header Idempotency-Key. Raises InvalidRequest
+        if the header is invalid.
         """
         key = request.headers.get("Idempotency-Key")
         if key is None:
@@ -123,10 +138,12 @@ class Call(NamedTuple):
 
 
 def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
-    """Returns the API key that the request carries. Raises Unauthorized.
+    """Returns the API key in the request's Authorization header.
 
-    An invalid key counts towards the limit of failures of the client's address. A
-    missing key does not.
+    `schemes` are the accepted authentication schemes in lower case. Raises Unauthorized
+    if the key is missing, invalid, or sent with another scheme. Except for a missing
+    key, such a failure counts towards a rate limit of the client's address. Raises
+    RateLimited if that limit is reached.
     """
     header = request.environ.get("HTTP_AUTHORIZATION", "").strip()
     scheme, _, secret = header.partition(" ")
@@ -153,10 +170,11 @@ def unknown_names(
     known_names: Container[str],
     before: Iterable[str] = (),
 ) -> list[str]:
-    """Returns `before` and those of `names` that are not in `known_names`, at most MOST_NAMES.
+    """Returns `before`, followed by the names that are not in `known_names`.
 
     `before` are unknown names that were found earlier. Each name is returned once.
-    Names that an HTTP header cannot contain are omitted.
+    Names that an HTTP header cannot contain are left out, and so are all names after
+    the first MOST_NAMES.
     """
     unknown = list(before)
     for name in names:
@@ -169,9 +187,9 @@ def unknown_names(
 
 
 def note_ignored(names: Iterable[str], known_names: Container[str]) -> None:
-    """Lists names that the operation does not know in the response's X-Ignored-Fields header.
+    """Adds names that the operation does not know to the response's header.
 
-    The header is also sent with errors.
+    The header is X-Ignored-Fields. An error response has it too.
     """
     ignored = unknown_names(names, known_names, g.get("ignored", ()))
     if ignored:
@@ -188,9 +206,11 @@ def _add_ignored_header(response: Response) -> Response:
 class Operation:
     """An operation of the API.
 
-    `shows`: the schema of the response; with `lists` the response is a list of them.
-    `accepts`: the schema of the body, or of a GET request's query string.
-    `priced`: True if the operation needs a price.
+    `scope` is the scope that the API key must have, "read" or "write". `shows` is the
+    schema of the resource in the response. If `lists` is True, the response is a list
+    of such resources. `accepts` is the schema of the body, or of the query string of a
+    GET request. `priced` is True if the operation needs the exchange rate, and fails
+    without it.
     """
 
     method: str

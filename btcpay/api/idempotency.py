@@ -1,4 +1,4 @@
-"""Idempotency-Key: a retry gets the first response and creates no second resource."""
+"""Handles Idempotency-Key: a retry gets the first response, and creates nothing twice."""
 
 import re
 from collections.abc import Callable
@@ -12,15 +12,15 @@ from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.queries import idempotency
 
-# Longer than a request can take: at most 3 s for a price and 10 s for a lock.
+# Longer than a request can take: at most 3 s for the exchange rate and 10 s for a lock.
 HOLD = timedelta(seconds=60)
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 
 
 def check_key(text: str) -> str:
-    """Returns the header's value.
+    """Returns the value of the header Idempotency-Key unchanged.
 
-    Raises InvalidRequest unless it is 1 to 255 printable ASCII characters.
+    Raises InvalidRequest unless the value is 1 to 255 printable ASCII characters.
     """
     if not _PRINTABLE.fullmatch(text):
         raise InvalidRequest(
@@ -36,25 +36,27 @@ def create_once(
     prepare: Callable[[], object],
     make: Callable[[object], str],
 ) -> tuple[str, bool]:
-    """Creates a resource once for each Idempotency-Key.
+    """Creates a resource only once for each Idempotency-Key.
 
-    Returns the response, and True if it is a stored one. `subject` has the merchant,
-    the operation, the key and the digest of the request's body. If it is None, the
-    resource is created with no key.
+    Returns the response. The second result is True if the response was stored by an
+    earlier request. `subject` has the merchant, the operation, the key and the digest
+    of the request's body. If `subject` is None, the request has no key, and a resource
+    is always created.
 
-    1. The key is claimed in a transaction of its own, or the stored response is
-       returned.
-    2. `prepare` may use the network, since no transaction is open.
-    3. `make` stores the resource. The same transaction stores the response. If another
-       request has taken over the claim meanwhile, nothing is stored.
-    4. If 2 or 3 fails, the key is released.
+    1. A database transaction claims the key for this request. If a response is already
+       stored for the key, returns that response.
+    2. `prepare` runs. It may use the network, since no database transaction is open.
+    3. One database transaction runs `make`, which stores the resource, and stores the
+       response. If another request has taken over the claim meanwhile, nothing is
+       stored and Conflict is raised.
+    4. If step 2 or 3 raises an error, the key is released.
 
-    Raises Conflict while another request holds the key, and if the key was used with a
-    different body.
+    Also raises Conflict while another request holds the key, and if the key was used
+    with a different body.
 
-    Old responses are not deleted here: if this clock were ahead, a key would create a
-    second resource. Only a check deletes them, since it has compared its clock with
-    others.
+    This function deletes no old responses. If the machine's clock were ahead, that
+    could delete a response too early, and a retry would create a second resource. Only
+    `blocktill check` deletes old responses, since it compares the clock with others.
     """
     if subject is None:
         prepared = prepare()
@@ -78,9 +80,9 @@ def create_once(
 
 
 def _fulfil(db: Database, subject: Values, owner: str, answer: str) -> None:
-    """Stores the response under its key.
+    """Stores the response for its Idempotency-Key.
 
-    Raises Conflict if the claim is no longer valid.
+    Raises Conflict if another request has taken over the claim on the key.
     """
     outcome: Values = {
         "owner": owner,
@@ -94,10 +96,11 @@ def _fulfil(db: Database, subject: Values, owner: str, answer: str) -> None:
 
 
 def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | None:
-    """Claims the key, or returns the response stored under it. Raises Conflict.
+    """Claims the Idempotency-Key and returns None, or returns its stored response.
 
-    A claim expires after HOLD. It also expires if it seems to be made in the future,
-    because the clock was set back.
+    Raises Conflict while another request holds the key, and if the key was used with a
+    different body. The claim of another request is ignored if it is older than HOLD, or
+    if it lies that far in the future, because the clock was set back.
     """
     claim: Values = {
         "owner": owner,

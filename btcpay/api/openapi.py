@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the API, made from the operations and the schemas."""
+"""Makes the OpenAPI 3.1 document of the API from the operations and their schemas."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -64,7 +64,11 @@ STATUS_PATH = "/pay/{id}/status"
 
 
 def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, Any]:
-    """Returns the whole document; `operations` is the table in app.py."""
+    """Returns the OpenAPI document as a JSON object.
+
+    `base_url` is the service's public URL. `operations` is the table OPERATIONS in
+    app.py.
+    """
     plugin = MarshmallowPlugin()
     spec = APISpec(
         title="Bitcoin Payments Service",
@@ -114,7 +118,7 @@ def _header(meaning: str, type: str, required: bool) -> dict[str, Any]:
 
 
 def _add_resources(spec: APISpec, operations: Iterable[Operation]) -> None:
-    """Adds the schema of each resource once, and of each list of resources."""
+    """Adds the schema of each resource, and of each list of resources."""
     for resource in {operation.shows: None for operation in operations}:
         spec.components.schema(resource.__name__, schema=resource)
     for operation in operations:
@@ -146,9 +150,10 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
 
 
 def _status() -> dict[str, Any]:
-    """Returns the description of the operation that returns an invoice's status.
+    """Returns the description of the request for an invoice's status (STATUS_PATH).
 
-    The checkout page polls it, and a shop may call it. It needs no API key.
+    The invoice's page sends this request every few seconds, and a shop may send it too.
+    It needs no API key.
     """
     summary = "What an invoice waits for."
     failures = {

@@ -1,4 +1,4 @@
-"""The schemas of events, for `webhooks` in the OpenAPI document."""
+"""Makes the schemas of events, for `webhooks` in the OpenAPI document."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def whole(properties: dict[str, Any]) -> Schema:
 
 
 def component(name: str, description: str = "") -> Schema:
-    """Returns a reference to one of the document's schemas."""
+    """Returns a reference to a schema in `components` of the OpenAPI document."""
     reference = {"$ref": f"#/components/schemas/{name}"}
     if description:
         reference["description"] = description
@@ -97,7 +97,10 @@ def webhooks() -> dict[str, Any]:
 
 
 def event_schemas() -> dict[str, Schema]:
-    """Returns the schemas of events by name, which refer to those of the resources."""
+    """Returns the schemas of all events by name.
+
+    They refer to the schemas of resources, such as `Invoice`.
+    """
     schemas = {
         name.title(): whole(resource.properties)
         for name, resource in PART_RESOURCES.items()
@@ -114,8 +117,8 @@ def _name(kind: Kind) -> str:
 def _data_name(kind: Kind) -> str:
     """Returns the name of the schema of the event's `data`.
 
-    There is one schema for each resource, and one more for transactions seen or
-    vanished.
+    All events about the same kind of resource share one schema. Only the events about a
+    bitcoin transaction that was seen or has vanished have another one.
     """
     if kind in _SEEN:
         return "SightingEventData"

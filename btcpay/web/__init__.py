@@ -1,1 +1,1 @@
-"""The code that all HTTP endpoints share: errors, rate limits, and the request log."""
+"""The code that all HTTP endpoints share, such as errors, rate limits and the log."""

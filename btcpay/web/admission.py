@@ -1,4 +1,8 @@
-"""Admits or refuses requests before their view runs, by caller, rate and size."""
+"""Admits or refuses requests before their view runs, by API key, session and rate.
+
+A window counts the requests of one key, such as an API key or a client's address, in a
+period. A bucket is a limit with all its windows, one for each key.
+"""
 
 import ipaddress
 import re
@@ -14,7 +18,7 @@ from btcpay.values.hosts import MAX_URL_CHARACTERS, ascii_host
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, Bucket, Window
 from btcpay.web.service import Service
 
-# The windows that count a request. Each is a bucket and a key in this bucket.
+# The rate-limit windows that count a request. Each is a pair: a bucket and a key in this bucket.
 WindowKeys = Iterable[tuple[Bucket, str]]
 # An internet provider assigns at least a network of this size to each customer, who can
 # use every address in it (RFC 6177).
@@ -32,15 +36,17 @@ def guard(
     find_caller: Callable[[], Any] = lambda: None,
     upload_bytes: int | None = None,
 ) -> Callable[[], None]:
-    """Returns a `before_request` function that finds the caller and counts the request.
+    """Returns a function for Flask's `before_request` that admits or refuses a request.
 
-    It stores the caller in `g.caller`, and the last window that counted the request in
-    `g.window`. It raises RateLimited if a window is full.
+    The function finds the caller (an API key or a session) and counts the request. It
+    stores the caller in `g.caller`, and the last rate-limit window that counted the
+    request in `g.window`. It raises RateLimited if a window is full.
 
-    `windows`: returns the windows that count a request of this caller, in order.
-    `find_caller`: returns the caller or None, and may raise an ApiError. The caller's
-    `key_id` and `merchant_id` are logged. `upload_bytes`: the maximum size of a
-    multipart form; other bodies have the limit of the settings.
+    - `windows` returns the windows that count a request of this caller, in order.
+    - `find_caller` returns the caller, or None for a page that anybody may visit. It may
+      raise an ApiError. The request log names the caller's `key_id` and `merchant_id`.
+    - `upload_bytes` is the maximum size of a multipart form. The settings limit all other
+      bodies.
     """
 
     def admit() -> None:
@@ -58,10 +64,10 @@ def caller_windows(
     writes: Bucket,
     write_methods: Collection[str] = ("POST",),
 ) -> Callable[[Any], WindowKeys]:
-    """Returns a function that returns the window of the caller, for `guard`.
+    """Returns the argument `windows` of `guard` for callers with an API key or a session.
 
-    It is in the bucket `writes` if the request's method is one of `write_methods`, else
-    in `reads`.
+    It counts a request in the bucket `writes` if its method is in `write_methods`, else
+    in the bucket `reads`.
     """
 
     def windows(caller: Any) -> WindowKeys:
@@ -73,7 +79,11 @@ def caller_windows(
 
 
 def count_request(service: Service, windows: WindowKeys) -> None:
-    """Counts the request in each window. Raises RateLimited if a window is full."""
+    """Counts the request in each window, and stores the last one in `g.window`.
+
+    Raises RateLimited if a window is full. The windows after a full one do not count
+    the request.
+    """
     for bucket, key in windows:
         window = service.limiter.hit(bucket, key)
         g.window = window
@@ -82,14 +92,18 @@ def count_request(service: Service, windows: WindowKeys) -> None:
 
 
 def failed_auth_windows() -> WindowKeys:
-    """Returns the window that counts wrong keys, sessions and links of the client's address."""
+    """Returns the window that counts failed logins of the client's address.
+
+    These are wrong API keys, wrong sessions and wrong login links.
+    """
     return [(FAILED_AUTH, address_key(request.remote_addr))]
 
 
 def visitor_key(service: Service) -> str | None:
-    """Returns the key of the visitor's window: the client's address.
+    """Returns the key of the visitor's rate-limit window: the client's IP address.
 
-    None if the setting `visitor_addresses` says that visitors may share an address.
+    Returns None if visitors may share an address (the setting `visitor_addresses` is
+    off). Then visitors have no window.
     """
     if service.settings.visitor_addresses:
         return address_key(request.remote_addr)
@@ -97,7 +111,7 @@ def visitor_key(service: Service) -> str | None:
 
 
 def visit_windows(service: Service) -> WindowKeys:
-    """Yields the window of the visitor; none if visitors may share an address."""
+    """Yields the rate-limit window of the visitor; none if visitors may share an address."""
     key = visitor_key(service)
     if key:
         yield VISITS, key
@@ -106,7 +120,8 @@ def visit_windows(service: Service) -> WindowKeys:
 def add_window_headers(service: Service, response: Response) -> Response:
     """Adds the X-RateLimit headers of the request's window, and forbids caching.
 
-    If no window counted the request, the headers show that of failed logins.
+    If no window counted the request, the headers show the window that counts failed
+    logins of the client's address.
     """
     window: Window | None = g.get("window")
     if window is None:
@@ -120,10 +135,11 @@ def add_window_headers(service: Service, response: Response) -> Response:
 
 
 def address_key(address: str | None) -> str:
-    """Returns the rate-limit key of an address. For IPv6 it is the /64 network.
+    """Returns the rate-limit key of a client's IP address.
 
-    A port, which some proxies append, is removed. A text that is no address is used as
-    it is; if there is no text, the key is `unknown`.
+    The key is the address without its port, which some proxies append. For IPv6 it is
+    the /64 network of the address. A text that is no IP address is its own key. If the
+    text is empty or None, the key is `unknown`.
     """
     text = address or ""
     with_port = _WITH_PORT.fullmatch(text)
@@ -143,10 +159,10 @@ def address_key(address: str | None) -> str:
 def is_from_another_site(headers: Headers, base_url: str) -> bool:
     """True if the browser says that a page of another origin sent the request.
 
-    If the header Sec-Fetch-Site is present, it decides: the browser computes it,
-    whatever host name the request was sent to. Otherwise `Origin` must be the origin of
-    `base_url`. Every current browser sends one of the two headers with a form of
-    another site.
+    If the header Sec-Fetch-Site is present, only this header decides: the browser
+    computes it, so it does not depend on the host name in `base_url`. Otherwise a
+    header `Origin` that differs from the origin of `base_url` means another origin. If
+    another site sends a form, every current browser adds one of these two headers.
     """
     site = headers.get("Sec-Fetch-Site")
     if site is not None:

@@ -1,4 +1,4 @@
-"""Reads a request's body within the size limit, and parses JSON exactly (RFC 8259)."""
+"""Reads a request's body up to a maximum size, and parses strict JSON (RFC 8259)."""
 
 import hashlib
 import json
@@ -15,8 +15,8 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from btcpay.values.errors import InvalidRequest, PayloadTooLarge
 from btcpay.web.paths import JSON
 
-# Maximum depth of JSON. Bodies of the API are flat. Python's own limit differs: the parser of 3.11
-# fails near 1,000 levels, that of 3.14 accepts 10,000.
+# The maximum depth of JSON. Bodies of the API are flat. Python's own limit depends on its version:
+# the parser of Python 3.11 fails near 1,000 levels, the parser of Python 3.14 accepts 10,000.
 MAX_DEPTH = 100
 _TEXTS_AND_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]', re.DOTALL)
 _DEPTH_CHANGES = {"[": 1, "{": 1, "]": -1, "}": -1}
@@ -24,11 +24,11 @@ _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def read_body(max_bytes: int | None = None) -> bytes:
-    """Returns the request's body, which has at most `max_bytes`.
+    """Returns the request's body.
 
-    If `max_bytes` is None, the limit of the settings holds. Raises PayloadTooLarge.
-    Raises InvalidRequest if the body arrives incomplete, or if its Transfer-Encoding is
-    not chunked.
+    Raises PayloadTooLarge if the body has more than `max_bytes`. If `max_bytes` is
+    None, the maximum is that of the settings. Raises InvalidRequest if the body arrives
+    incomplete, or if the request has a Transfer-Encoding other than `chunked`.
     """
     # Werkzeug silently truncates a chunked body at MAX_CONTENT_LENGTH. That is one byte
     # more than the limit, so that the excess is noticed.
@@ -53,10 +53,11 @@ def read_body(max_bytes: int | None = None) -> bytes:
 
 
 def read_json(empty: bytes | None) -> Any:
-    """Returns the JSON value of the body. If the body is empty, it is read as `empty`.
+    """Parses the request's body as JSON.
 
-    Raises InvalidRequest if the body or its content type is not JSON, or if the body is
-    empty and `empty` is None. Raises PayloadTooLarge.
+    If the body is empty, parses `empty` instead. Raises InvalidRequest if the body or
+    its content type is not JSON, or if the body is empty and `empty` is None. Raises
+    PayloadTooLarge if the body exceeds the maximum of the settings.
     """
     body = read_body()
     if not body and empty is not None:
@@ -67,11 +68,14 @@ def read_json(empty: bytes | None) -> Any:
 
 
 def parse(body: bytes) -> Any:
-    """Returns the JSON value of the body. Each number is a Decimal.
+    """Parses a JSON text. Each number becomes a Decimal.
 
-    A number that a Decimal cannot represent is NaN. Raises InvalidRequest if the body
-    is not one JSON text in UTF-8 without a byte order mark, if an object has a name
-    twice, or if it is nested deeper than MAX_DEPTH.
+    A number that a Decimal cannot represent becomes NaN. Raises InvalidRequest in each
+    of these cases:
+
+    - the body is no single JSON text in UTF-8, or begins with a byte order mark;
+    - an object has two members with the same name;
+    - the body is nested deeper than MAX_DEPTH.
     """
     if not body.strip():
         raise InvalidRequest("the body is empty; send a JSON object")
@@ -86,7 +90,7 @@ def parse(body: bytes) -> Any:
 
 
 def sha256(value: Any) -> str:
-    """Returns the SHA-256 of a JSON value in hex.
+    """Returns the SHA-256 digest of a JSON value in hex.
 
     Equal values, such as 10 and 10.0, have the same digest.
     """

@@ -1,4 +1,4 @@
-"""Turns exceptions into error responses: a JSON envelope, an HTTP status per code."""
+"""Turns exceptions into error responses: a JSON object and an HTTP status."""
 
 import logging
 
@@ -28,7 +28,7 @@ STATUS = {
 
 
 def error_response(error: errors.ApiError) -> Response:
-    """Returns the error in the API's JSON envelope, with its status and headers."""
+    """Returns the API's response to an error: JSON, with the HTTP status and headers."""
     envelope = {"error": {"code": error.code, "message": str(error)}}
     response = json_response(envelope, STATUS[error.code])
     if isinstance(error, errors.Unauthorized):
@@ -44,10 +44,11 @@ def error_response(error: errors.ApiError) -> Response:
 
 
 def as_api_error(error: Exception) -> errors.ApiError:
-    """Returns the exception as an ApiError.
+    """Converts an exception to an ApiError.
 
-    An ApiError is returned as it is, and a refusal of Flask or werkzeug is converted.
-    Any other exception is unexpected, and is logged (`_log_unexpected`).
+    An ApiError is returned unchanged. An HTTPException of Flask or werkzeug becomes the
+    ApiError with a similar status. Any other exception is unexpected: it is logged, and
+    the result tells the client no details.
     """
     if isinstance(error, errors.ApiError):
         return error
@@ -74,8 +75,8 @@ def _log_unexpected(error: Exception) -> errors.ApiError:
     """Logs an unexpected exception, and returns an error with the request's id.
 
     The client gets no other details. A full disk or an unreachable database is logged
-    in one line, since a traceback for each request would bury that line. TooManyWait is
-    not logged: it follows from slow requests before it, which are logged if they fail.
+    in one line, without a traceback, since each request would log it again. TooManyWait
+    is not logged: slow earlier requests cause it, and those are logged if they fail.
     """
     if isinstance(error, TooManyWait):
         return errors.Busy("too many requests wait for the database; retry shortly")

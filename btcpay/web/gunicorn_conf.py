@@ -1,7 +1,7 @@
-"""gunicorn's configuration: one process with many threads.
+"""gunicorn's configuration: one worker process with many threads.
 
-It checks the settings before gunicorn listens. It reads environment variables when it
-is imported, so only gunicorn may import it.
+This module reads environment variables when it is imported, so only gunicorn may import
+it. It checks the settings before gunicorn listens.
 """
 
 import os
@@ -33,7 +33,8 @@ STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
     """Writes gunicorn's error log as JSON lines.
 
-    With a `logconfig_dict`, gunicorn would also format an access-log line per request.
+    This is a class, and no `logconfig_dict`: with the latter gunicorn would also format
+    an access-log line for each request.
     """
 
     def setup(self, cfg: Any) -> None:
@@ -44,7 +45,10 @@ class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]  # it has no types
-    """gunicorn's worker with threads, which schedules the threads of requests itself."""
+    """gunicorn's worker with threads, with another scheduling policy for its threads.
+
+    `btcpay.web.process.run_at_once` says why.
+    """
 
     def get_thread_pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.cfg.threads, initializer=process.run_at_once)
@@ -75,10 +79,10 @@ if settings.metrics_bind:
 
 
 def on_starting(server: Any) -> None:
-    """Checks the settings before gunicorn listens.
+    """Checks the settings before gunicorn listens. Exits if one is wrong.
 
-    gunicorn calls this hook in the master, after it has read the command line and
-    GUNICORN_CMD_ARGS.
+    gunicorn calls this hook in the master process, after it has read the command line
+    and GUNICORN_CMD_ARGS.
     """
     check_before_start(settings, server.cfg.workers, server.cfg.address)
     if not settings.trusted_proxies:
@@ -86,9 +90,9 @@ def on_starting(server: Any) -> None:
 
 
 def nworkers_changed(server: Any, new_value: Any, old_value: Any) -> None:
-    """Keeps the old number of workers if the settings do not permit the new one.
+    """Keeps the old number of worker processes if the settings forbid the new number.
 
-    gunicorn calls this hook in the master after a signal or a reload.
+    gunicorn calls this hook in the master process after a signal or a reload.
     """
     mistake = too_many(settings, new_value)
     if old_value and mistake:
@@ -99,7 +103,8 @@ def nworkers_changed(server: Any, new_value: Any, old_value: Any) -> None:
 def when_ready(server: Any) -> None:
     """Sets socket options and opens the metrics socket.
 
-    gunicorn calls this hook in the master when it listens, before a worker starts.
+    gunicorn calls this hook in the master process when it listens, before a worker
+    starts.
     """
     process.drop_dead_connections(listener.sock for listener in server.LISTENERS)
     server.metrics_listener = scrape.listen(settings.metrics_bind)
@@ -109,9 +114,9 @@ def when_ready(server: Any) -> None:
 
 
 def post_fork(server: Any, worker: Any) -> None:
-    """Pins the worker to one processor if it is the only one.
+    """Pins the worker to one processor, if gunicorn has only one worker.
 
-    gunicorn calls this hook in each new worker.
+    gunicorn calls this hook in each new worker process.
     """
     if server.cfg.workers == 1:
         process.keep_to_one_processor(str(server.cfg.bind))
@@ -120,9 +125,9 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Sets the worker's signal handlers, starts its metrics server, warms the pages.
+    """Prepares a worker: sets signal handlers, loads templates, starts the metrics server.
 
-    gunicorn calls this hook in each worker after it has loaded the application.
+    gunicorn calls this hook in each worker process after it has loaded the application.
     """
     # Ctrl-C in a terminal sends SIGINT to the master too, which then stops its workers
     # with SIGQUIT. gunicorn's handler of SIGQUIT takes the lock of the thread pool,
@@ -137,23 +142,26 @@ def post_worker_init(worker: Any) -> None:
 
 
 def pre_request(worker: Any, req: Any) -> None:
-    """Stores the request. gunicorn calls this hook in a thread, before each request."""
+    """Remembers the request for this thread, so that its connection can be closed later.
+
+    gunicorn calls this hook before each request, in the thread that serves it.
+    """
     process.note_request(req)
 
 
 def post_request(worker: Any, req: Any, environ: Any, resp: Any) -> None:
-    """Closes the connection if the response requires it.
+    """Closes the connection if the response has `Connection: close`.
 
-    gunicorn calls this hook after each request, in the thread of `pre_request`.
+    gunicorn calls this hook after each request, in the same thread as `pre_request`.
     """
     if resp and resp.should_close():
         process.close_gracefully(environ["gunicorn.socket"])
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Stops the metrics server and the service.
+    """Stops the worker's metrics server and its background threads.
 
-    gunicorn calls this hook in a worker that stops, after its last request.
+    gunicorn calls this hook in a worker process that stops, after its last request.
     """
     metrics_server = getattr(worker, "metrics_server", None)
     if metrics_server:
@@ -179,7 +187,8 @@ def check_before_start(
 ) -> None:
     """Exits with status 2 if a setting is wrong, with 1 if the database is not usable.
 
-    `processes`: the number of workers. `addresses`: as in `too_open`.
+    `processes` is the number of worker processes. `addresses` are the addresses on
+    which gunicorn is to listen, in the form that `too_open` describes.
     """
     mistakes = (
         too_many(settings, processes),
@@ -198,7 +207,10 @@ def check_before_start(
 
 
 def too_many(settings: Settings, processes: int) -> str:
-    """Returns why so many processes cannot share the rate-limit store, else ""."""
+    """Returns an error message if this many processes cannot share the rate limits.
+
+    Returns "" if they can. Rate limits in the memory (`memory://`) allow one process.
+    """
     if processes <= 1 or settings.rate_limit_store != "memory://":
         return ""
     return (
@@ -208,10 +220,11 @@ def too_many(settings: Settings, processes: int) -> str:
 
 
 def too_open(settings: Settings, addresses: Sequence[Any]) -> str:
-    """Returns why the service must not listen on these addresses; "" if it may.
+    """Returns an error message if the service must not listen on one of these addresses.
 
-    Each address is a pair of host and port, or the path of a Unix socket. On mainnet a
-    service without a proxy may listen only on addresses of its own machine.
+    Returns "" if it may. Each address is a (host, port) pair, or the path of a Unix
+    socket. On mainnet a service without a proxy may listen only on addresses that
+    other machines cannot reach.
     """
     hosts = [address[0] for address in addresses if isinstance(address, tuple)]
     is_protected = settings.trusted_proxies or all(map(is_here, hosts))

@@ -20,9 +20,9 @@ NONE = "none"  # the endpoint of each path and method without a view
 
 
 class Rest(PathConverter):
-    """A URL converter for any rest of a path.
+    """A URL converter of werkzeug that matches the remainder of any path.
 
-    The rest may be empty, and may contain slashes and line breaks.
+    The remainder may be empty, and may contain slashes and line breaks.
     """
 
     part_isolating = False
@@ -36,9 +36,9 @@ def add_path(
     name: str,
     method: str = "GET",
 ) -> None:
-    """Registers a view for one method of a path.
+    """Registers a view for one HTTP method of a path.
 
-    Other methods are refused, also OPTIONS.
+    Flask does not add its automatic view for OPTIONS.
     """
     blueprint.add_url_rule(
         path,
@@ -53,10 +53,10 @@ def add_pages(
     blueprint: Blueprint,
     views: Iterable[tuple[str, str, Callable[..., Any]]],
 ) -> None:
-    """Registers each (method, path, view).
+    """Registers pages, each given as (method, path, view).
 
-    A GET request to the path with a trailing slash is redirected to the path without
-    it.
+    If somebody appends a slash to the path of a GET page, the request is redirected to
+    the path without the slash.
     """
     for method, path, view in views:
         name = f"{method} {path.replace('.', '_')}"
@@ -68,7 +68,8 @@ def add_pages(
 def redirect_to_page(**_: str) -> Response:
     """Redirects (308) to the path without its trailing slash, and keeps the query.
 
-    The URL is relative, since a reverse proxy may serve the application under a prefix.
+    The new URL is relative, since a reverse proxy may serve the application under a
+    prefix.
     """
     name = quote(request.path.rstrip("/").rpartition("/")[2])
     url = f"../{name}"
@@ -79,10 +80,11 @@ def redirect_to_page(**_: str) -> Response:
 
 
 def refuse_others(blueprint: Blueprint, *paths: str) -> None:
-    """Makes the blueprint refuse all other requests to these paths, with any method.
+    """Makes the blueprint refuse requests to these paths for which it has no view.
 
-    So the blueprint's guard counts them, and the error response has the blueprint's
-    format and headers. `<rest:rest>` in a path matches any rest of it.
+    Without this, Flask would refuse them outside of the blueprint. With it, the
+    blueprint's rate limits count them, and the error response has the blueprint's
+    format and headers. `<rest:rest>` in a path matches the remainder of any path.
     """
 
     def add(state: BlueprintSetupState) -> None:
@@ -98,7 +100,7 @@ def refuse_others(blueprint: Blueprint, *paths: str) -> None:
 
 
 def refuse(**_: str) -> NoReturn:
-    """Raises NotFound, or MethodNotAllowed if the path has views for other methods."""
+    """Raises MethodNotAllowed if the path has views for other methods, else NotFound."""
     allowed: set[str] = set()
     for rule in current_app.url_map.iter_rules():
         if rule.rule == str(request.url_rule):
@@ -111,13 +113,14 @@ def refuse(**_: str) -> NoReturn:
 def normalize_http(application: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps the WSGI application so that werkzeug's router accepts each request.
 
-    - A WebSocket handshake becomes a plain GET. The router would refuse it before any
-      guard runs.
-    - An empty path becomes `/`. The router would redirect it.
-    - Each `Host` becomes `localhost`. No code reads it, and the router would refuse a
-      malformed one before any guard runs.
+    Otherwise the router would refuse some requests before our rate limits count them.
+
+    - A WebSocket handshake, which the router would refuse, becomes a plain GET.
+    - An empty path, which the router would redirect, becomes `/`.
+    - The header Host, which the router would refuse if it were malformed, becomes
+      `localhost`. No code of ours uses this header.
     - An Accept-Language or Accept-Encoding header longer than MAX_PREFERENCE is
-      removed. Parsing it takes 70 ms.
+      removed, since it can take 70 ms to parse.
     """
 
     def serve(environ: dict[str, Any], start: Any) -> Any:
@@ -133,9 +136,9 @@ def normalize_http(application: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class JsonResponse(Response):
-    """A JSON response.
+    """A JSON response that is faster than werkzeug's own.
 
-    Its headers do not depend on the request, so werkzeug need not copy them.
+    Its headers do not depend on the request, so werkzeug need not copy and change them.
     """
 
     def get_wsgi_headers(self, environ: Any) -> Headers:

@@ -1,4 +1,4 @@
-"""Limits and tunes what a worker process uses: threads, connections, one processor."""
+"""Limits and tunes a worker process: its threads, connections and processor."""
 
 import contextlib
 import os
@@ -32,11 +32,11 @@ _THREAD = threading.local()
 
 
 def most_connections() -> int:
-    """Returns the maximum number of connections of this process.
+    """Returns how many connections this process may have at the same time.
 
-    It depends on the number of files that the process may open, since gunicorn's worker
-    would crash without free file descriptors. The soft limit is set to the hard limit
-    first.
+    Each connection needs a file descriptor, and gunicorn's worker would crash if none
+    were free. So this function first raises the limit on open files as far as the
+    system permits, then computes the number of connections from that limit.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Some systems refuse even their own hard limit.
@@ -52,9 +52,9 @@ def most_connections() -> int:
 def drop_dead_connections(listeners: Iterable[socket.socket]) -> None:
     """Sets socket options so that the kernel closes connections of vanished clients.
 
-    Otherwise gunicorn's threads would wait forever for the rest of a request, or for
+    Otherwise gunicorn's threads would wait for ever for the rest of a request, or for
     the client to read a response. Accepted connections inherit the options of the
-    listener.
+    listening socket.
     """
     for listener in listeners:
         if listener.family == socket.AF_UNIX:
@@ -69,10 +69,10 @@ def drop_dead_connections(listeners: Iterable[socket.socket]) -> None:
 def keep_to_one_processor(bind: str) -> None:
     """Pins this process to one processor, if the system permits it.
 
-    Python's interpreter lock lets one thread run at a time, and passing the lock to
-    another processor takes longer than most of a thread's work. The listening address
-    `bind` chooses the processor, so that shops on neighbouring ports get different
-    ones. docs/developers/decisions/0008-one-processor.md has the measurements.
+    Python's interpreter lock lets one thread run at a time, and to pass the lock to
+    another processor takes longer than most requests need. The processor is chosen by
+    the listening address `bind`, so that services on neighbouring ports use different
+    processors. docs/developers/decisions/0008-one-processor.md has the measurements.
     """
     # Some systems lack these calls or forbid them.
     with contextlib.suppress(AttributeError, OSError):
@@ -82,35 +82,36 @@ def keep_to_one_processor(bind: str) -> None:
 
 
 def let_others_run() -> None:
-    """Sets the calling thread to SCHED_BATCH (sched(7)), if the system permits it.
+    """Sets the calling thread to the policy SCHED_BATCH, if the system permits it.
 
-    When the thread wakes, it does not preempt the one that runs. The main thread needs
-    this: it wakes for each request, finds that another thread holds the interpreter
-    lock, and both would wait. Its new threads inherit it.
+    A thread with this policy (see sched(7) of Linux) does not interrupt the running
+    thread when it wakes. The main thread needs the policy: it wakes for each request.
+    If it interrupted the thread that holds the interpreter lock, both threads would
+    wait. Threads that the main thread starts inherit the policy.
     """
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def run_at_once() -> None:
-    """Sets the calling thread back to the normal policy, SCHED_OTHER.
+    """Sets the calling thread back to the normal scheduling policy, SCHED_OTHER.
 
-    A request's thread needs this: after each commit it would have to wait for other
-    busy processes of the same processor.
+    A thread that serves requests needs this. With SCHED_BATCH it would wait, after each
+    commit to the database, for other busy processes on the same processor.
     """
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def note_request(request: Any) -> None:
-    """Stores gunicorn's request for `end_connection`, which runs in the same thread."""
+    """Remembers gunicorn's request, so that `end_connection` finds it in this thread."""
     _THREAD.request = request
 
 
 def end_connection() -> None:
-    """Makes gunicorn send `Connection: close` with the response.
+    """Makes gunicorn send `Connection: close` with the response of this thread's request.
 
-    Only the server may set this header, not a WSGI application (PEP 3333).
+    A WSGI application may not set this header itself (PEP 3333).
     """
     request = getattr(_THREAD, "request", None)
     if request:
@@ -120,10 +121,10 @@ def end_connection() -> None:
 def close_gracefully(sock: socket.socket) -> None:
     """Closes the connection for writing, then waits until the client closes it.
 
-    If it were closed at once while the client still sends, the end of the response
-    would be lost. This runs in the request's thread, since gunicorn's main loop must
-    not wait. The wait ends after HANG_UP_S. It is skipped if too many threads wait
-    already (HANG_UPS).
+    If the server closed the connection completely while the client is still sending,
+    the client would lose the end of the response. The wait ends after HANG_UP_S
+    seconds. There is no wait if too many threads are already waiting (HANG_UPS). Call
+    this function in the request's thread, since gunicorn's main loop must not wait.
     """
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_WR)

@@ -1,7 +1,8 @@
-"""Rate limits with rolling windows: requests of a key or an address in a period.
+"""Rate limits: how many requests a client may send in a period.
 
-Section 8 of the specification lists the limits. The windows are in the memory of the
-process, or in Redis, which several processes share.
+A client is identified by a key, such as the id of its API key or its IP address. For
+each key a rolling window counts the requests of the last seconds. The windows are in
+the memory of the process, or in Redis, which several processes share.
 """
 
 import math
@@ -14,11 +15,11 @@ from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import NamedTuple
 
-# The maximum number of windows per bucket: 7 MB, and more than a shop's visitors in an
-# hour.
+# The maximum number of windows in a bucket. They take 7 MB, and are more than the visitors of a
+# shop in an hour.
 MOST = 20_000
 
-# The times of counted requests by key, in unix seconds. The key that was counted last
+# The times of counted requests by key, in Unix seconds. The key whose request was counted last
 # comes last.
 Hits = OrderedDict[str, "array[float]"]
 
@@ -26,8 +27,9 @@ Hits = OrderedDict[str, "array[float]"]
 class Bucket(NamedTuple):
     """A limit: each key may send `limit` requests in any `period_s` seconds.
 
-    The memory holds a limited number of windows. If it is full, a request of a new key
-    replaces the window that was counted least recently; with `is_strict` it is refused.
+    A process stores the windows of MOST keys for each bucket. If a new key exceeds this
+    number, it replaces the key whose last counted request is the oldest. If the bucket
+    `is_strict`, the new key's request is refused instead.
     """
 
     name: str
@@ -37,10 +39,11 @@ class Bucket(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The state of a key's window after a request.
+    """The state of a key's rolling window after a request.
 
-    `remaining`: the number of requests that still fit. `resets_s`: the unix time when
-    the oldest request leaves the window. `allowed`: True if this request fits.
+    `remaining` is the number of further requests that the limit allows now. `resets_s`
+    is the Unix time at which the oldest request leaves the window. `allowed` is True if
+    the limit allows this request.
     """
 
     limit: int
@@ -50,11 +53,14 @@ class Window(NamedTuple):
 
     @property
     def reset_s(self) -> int:
-        """The unix time, rounded up to a second, from which one more request fits."""
+        """The Unix time, rounded up to a second, at which the oldest request is forgotten."""
         return math.ceil(self.resets_s)
 
     def retry_after_s(self, now_s: float) -> int:
-        """Returns the whole seconds until one more request fits, at least 1."""
+        """Returns how many seconds to wait until one more request is allowed.
+
+        The result is rounded up, and never less than 1.
+        """
         return max(1, math.ceil(self.resets_s - now_s))
 
 
@@ -81,12 +87,15 @@ _SHARED_WINDOWS = "btcpay.web.rate_limits_redis"
 
 
 def link_invoices(per_hour: int) -> Bucket:
-    """Returns the bucket for invoices that a visitor creates through payment links."""
+    """Returns the limit on invoices that one visitor creates through payment links."""
     return Bucket("link", per_hour, period_s=3600)
 
 
 def missing_driver(store: str) -> str:
-    """Returns how to install the driver of this store if it is missing, else ""."""
+    """Returns an error message if the Redis driver is necessary but missing, else "".
+
+    `store` is the setting of the rate-limit store: `memory://`, or a URL of Redis.
+    """
     if store == "memory://" or find_spec("redis"):
         return ""
     return (
@@ -96,14 +105,15 @@ def missing_driver(store: str) -> str:
 
 
 class MemoryWindows:
-    """Rolling windows in memory, which keep the time of each request. Thread-safe.
+    """Rolling windows in the memory of this process. Thread-safe.
 
-    A window is dropped when its period is over. A bucket has at most MOST windows: a
-    new one replaces the one that was counted least recently. If the bucket `is_strict`,
-    new keys are refused instead, since clients could otherwise reset their own window
-    by filling the memory with others.
+    A window stores the time of each counted request, and is deleted when the last
+    request is older than the period. Each bucket has up to MOST windows. A window of a
+    new key then replaces the window whose last counted request is the oldest. If the
+    bucket `is_strict`, a new key is refused instead: otherwise clients could get rid of
+    their own window by sending requests with many other keys.
 
-    `unix_s`: returns the unix time in seconds.
+    `unix_s` returns the Unix time in seconds.
     """
 
     def __init__(self, unix_s: Callable[[], float]) -> None:
@@ -115,8 +125,9 @@ class MemoryWindows:
     def hit(self, bucket: Bucket, key: str, is_counted: bool, mark: str = "") -> Window:
         """Returns the key's window after this request.
 
-        The request is added if `is_counted` and the limit allows it. Requests with the
-        same `mark` count only once; later ones are always allowed.
+        The request is counted if `is_counted` is True and the limit allows it. A
+        request whose `mark` was already counted for this key in the period is always
+        allowed, and not counted again. An empty `mark` has no effect.
         """
         limit = bucket.limit
         period_s = bucket.period_s
@@ -157,9 +168,10 @@ class MemoryWindows:
 
 
 def _drop_old_windows(windows: Hits, now_s: float, period_s: float) -> None:
-    """Drops the windows whose period is over.
+    """Deletes the windows whose last counted request is older than the period.
 
-    They come first, since all windows of a bucket have the same period.
+    These windows come first in `windows`, since all windows of a bucket have the same
+    period. Also deletes windows from the future, which exist if the clock was set back.
     """
     while windows:
         hits_s = next(iter(windows.values()))
@@ -178,11 +190,12 @@ def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:
 
 
 class Limiter:
-    """Counts requests in `store`: memory:// for one process, redis:// for several.
+    """Counts requests, and says whether the rate limits allow them.
 
-    While Redis is unavailable, each process counts in its own memory: then each of
-    several processes allows the full limit. `unix_s` returns the unix time in seconds,
-    and `monotonic_s` the time of a monotonic clock in seconds.
+    `store` is `memory://` for one process, or a `redis://` URL for several. While Redis
+    is unavailable, each process counts in its own memory, and allows the full limit.
+    `unix_s` returns the Unix time in seconds, `monotonic_s` the time of a monotonic
+    clock in seconds.
     """
 
     def __init__(
@@ -206,8 +219,10 @@ class Limiter:
     ) -> Window:
         """Counts a request, and returns the key's window.
 
-        A request that exceeds the limit is not counted, and the window is not
-        `allowed`. Requests with the same `mark` count once.
+        A request that exceeds the limit is not counted, and the window's `allowed` is
+        False. If `is_counted` is False, the request is only compared with the limit.
+        Several requests of a key with the same `mark`, unless it is empty, count as one
+        request.
         """
         if self._shared is not None:
             answer = self._shared.hit(
@@ -223,9 +238,9 @@ class Limiter:
         return self._memory.hit(bucket, key, is_counted, mark)
 
     def peek(self, bucket: Bucket, key: str) -> Window:
-        """Returns the key's window, and counts nothing."""
+        """Returns the key's window without counting a request."""
         return self.hit(bucket, key, is_counted=False)
 
     def is_complete(self) -> bool:
-        """True if all processes count together; False while Redis is unavailable."""
+        """True if all processes share their counts; False while Redis is unavailable."""
         return self._shared is None or self._shared.is_reachable()

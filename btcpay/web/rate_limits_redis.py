@@ -1,7 +1,7 @@
 """Rate limits with rolling windows in Redis or Valkey, which several processes share.
 
-This is the only module that needs the optional Redis driver. It is imported only if the
-settings name such a store.
+Only this module needs the Redis driver, which is optional. It is imported only if the
+settings name a Redis server.
 """
 
 import logging
@@ -46,10 +46,8 @@ return {fits and 1 or 0, hits, oldest or now}
 class SharedWindows:
     """Rolling windows in Redis 5 or newer. Thread-safe.
 
-    After a failed call it backs off: it sends nothing for PAUSE_S seconds.
-
-    `store`: a redis:// URL. `monotonic_s`: returns the time of a monotonic clock in
-    seconds.
+    After a failed call this object sends nothing to Redis for PAUSE_S seconds. `store`
+    is the redis:// URL. `monotonic_s` returns the time of a monotonic clock in seconds.
     """
 
     def __init__(self, store: str, monotonic_s: Callable[[], float]) -> None:
@@ -77,9 +75,9 @@ class SharedWindows:
     ) -> tuple[int, int, float, bool] | None:
         """Returns the fields of the key's `Window` after this request.
 
-        The request is added if `is_counted` and the limit allows it. Requests with the
-        same `mark` count once. Returns None if the store is unavailable, during a
-        back-off at once.
+        The request is counted if `is_counted` is True and the limit allows it. Several
+        requests with the same `mark`, unless it is empty, count as one request. Returns
+        None if Redis is unavailable, or if a call failed less than PAUSE_S seconds ago.
         """
         keys = [f"blocktill:{name}:{key}"]
         if mark:
@@ -94,9 +92,9 @@ class SharedWindows:
         return limit, remaining, oldest_us / 1_000_000 + period_s, bool(fits)
 
     def is_reachable(self) -> bool:
-        """True if the store responds to a ping; False during a back-off.
+        """True if Redis responds to a ping.
 
-        It takes no longer than `hit`.
+        Returns False without a ping if a call failed less than PAUSE_S seconds ago.
         """
         return self._try(self._redis.ping) is not None
 
@@ -122,7 +120,10 @@ class SharedWindows:
         return answer
 
     def _may_try(self) -> bool:
-        """True if the back-off is over. Then the next one begins, so that one thread gets True."""
+        """True if the pause after a failed call is over.
+
+        Then the next pause begins, so that only one thread gets True.
+        """
         with self._lock:
             now_s = self._monotonic_s()
             if now_s < self._not_before_s:
@@ -131,9 +132,9 @@ class SharedWindows:
             return True
 
     def _is_news(self, away: bool) -> bool:
-        """Stores whether the store is unavailable. True if that is a change.
+        """Remembers whether Redis is unavailable. Returns True if this has changed.
 
-        If the store is unavailable, a back-off starts.
+        If Redis is unavailable, a pause without calls begins.
         """
         with self._lock:
             was_away = self._away

@@ -1,4 +1,4 @@
-"""The endpoints `/healthz` (the process runs), `/readyz` (it works), security.txt."""
+"""The endpoints `/healthz` (the process runs), `/readyz` (the shop works), security.txt."""
 
 import logging
 import time
@@ -32,11 +32,10 @@ _NO_ANSWER = {"ok": False, "problem": "no answer"}
 class Trial:
     """Tests whether the database accepts writes, by writing.
 
-    While writes succeed, it writes FEW_BYTES once a minute. After any failed
-    transaction it writes at each call as many bytes as an order needs, until that
-    succeeds: a full disk may still accept a few bytes.
-
-    `monotonic_s`: returns the time of a monotonic clock in seconds.
+    While writes succeed, a test writes FEW_BYTES once a minute. After a failed database
+    transaction each call of `passes` writes as many bytes as an order needs, until this
+    succeeds: a full disk may still accept a few bytes. `monotonic_s` returns the time
+    of a monotonic clock in seconds.
     """
 
     def __init__(
@@ -49,7 +48,10 @@ class Trial:
         self._again_s = monotonic_s()
 
     def passes(self) -> bool:
-        """True if the database accepts writes. Writes only if a test is due."""
+        """True if the database accepts writes, as far as is known.
+
+        Writes only if a test is due; otherwise returns True.
+        """
         now_s = self._monotonic_s()
         was_doubtful = self._db.is_doubtful
         if not was_doubtful and now_s < self._again_s:
@@ -68,7 +70,7 @@ class Trial:
 def blueprint(service: Service) -> Blueprint:
     """Returns the blueprint of `/healthz`, `/readyz` and `security.txt`.
 
-    They need no API key, have no rate limit, and show no secret.
+    These endpoints need no API key, have no rate limit, and show no secret.
     """
     write_trial = Trial(service.db)
     blueprint = Blueprint("health", __name__)
@@ -86,7 +88,7 @@ def blueprint(service: Service) -> Blueprint:
 def security_txt(service: Service) -> Response:
     """Returns security.txt, which says where to report a vulnerability (RFC 9116).
 
-    Raises NotFound if the settings have no contact.
+    Raises NotFound if the setting `security_contact` is empty.
     """
     contact = service.settings.security_contact
     if not contact:
@@ -98,10 +100,11 @@ def security_txt(service: Service) -> Response:
 
 
 def readiness(service: Service, trial: Trial) -> Response:
-    """Returns 200, or 503 if the database or the payment check has a problem.
+    """Returns the status 200, or 503 if payments cannot be stored or are not found.
 
-    The JSON object has `ok` in total and for each component. An unavailable store of
-    the rate limits is shown but does not cause 503, since the shop works without it.
+    The JSON object has `ok` for the whole service and for each component: the database,
+    the check for payments, and the rate limits. A problem of the rate limits does not
+    cause 503, since the shop works without a shared store of rate limits.
     """
     try:
         version = versions.version(service.db)

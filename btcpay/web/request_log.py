@@ -24,9 +24,9 @@ def trace_requests(
 ) -> Callable[..., Any]:
     """Wraps the WSGI application: each request gets an id, a log line and a count.
 
-    The log line and the count are made when the response starts. A client cannot choose
-    the id, since it could choose that of another request. The id gives access to
-    nothing, so an insecure random source is good enough.
+    The request is logged and counted when its response starts. A client cannot choose
+    the id, since it could choose the id of another request. The id gives access to
+    nothing, so a random source that is not cryptographic is good enough.
     """
 
     def serve(environ: dict[str, Any], start: Any) -> Any:
@@ -62,8 +62,8 @@ def trace_requests(
 def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str, Any]:
     """Returns the fields of the request's log line.
 
-    They contain no text of the client: path, query and headers may contain an API key
-    or an address.
+    They contain no text that the client sent: the path, the query and the headers may
+    contain an API key or an address.
     """
     caller = g.get("caller")
     if method not in METHODS:
@@ -79,9 +79,9 @@ def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str
 
 
 def _may_leave_body(environ: dict[str, Any], status: int) -> bool:
-    """True if the application may not have read all of the body.
+    """True if the application may not have read the whole request body.
 
-    A successful POST has always read it.
+    A successful POST request has always read its body.
     """
     if environ["REQUEST_METHOD"] == "POST" and status < 400:
         return False

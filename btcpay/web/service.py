@@ -1,4 +1,4 @@
-"""The objects that requests share: settings, database, prices, rate limits, clock."""
+"""The objects that all requests share, such as settings, database and rate limits."""
 
 import os
 from collections.abc import Callable
@@ -20,7 +20,12 @@ from storage.write_behind import Notes
 
 @dataclass(frozen=True)
 class Service:
-    """The objects that a view may use. `now` returns the current wall-clock time."""
+    """The objects that a view may use.
+
+    `prices` has the exchange rates. `notes` stores minor facts in a background thread,
+    such as that an API key was used. `resources` converts rows to JSON. `now` returns
+    the current wall-clock time.
+    """
 
     settings: Settings
     db: Database
@@ -33,18 +38,19 @@ class Service:
     now: Callable[[], datetime]
 
     def has_mail(self) -> bool:
-        """True if mail can be sent. The owner can change this while the service runs."""
+        """True if a mail server is set up. The owner can change this at any time."""
         return has_mail(self.settings, self.db)
 
     def close(self) -> None:
-        """Stops the background threads. No request may be running any more."""
+        """Stops the background threads. Call this method after the last request."""
         self.notes.close()
 
 
 def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
     """Opens the database, and returns the Service of this process.
 
-    Raises DatabaseNotReady.
+    Raises DatabaseNotReady if the database is missing, or does not fit this version of
+    the program or the network of the settings.
     """
     db = open_ready(settings.database_url, settings.network.name)
     password = owner_password(settings.owner_password, db)

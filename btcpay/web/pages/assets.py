@@ -1,7 +1,7 @@
-"""Static files of the pages: scripts, style sheets and icons of the core and the parts.
+"""Static files of the pages: scripts, style sheets and icons.
 
-Each file is read and compressed once. Its URL contains a hash of its content, so
-browsers may cache it for ever.
+They include the files of parts (optional plug-ins). Each file is loaded and compressed
+once. Its URL contains a hash of its content, so browsers may cache it for ever.
 """
 
 import functools
@@ -31,8 +31,8 @@ _NAME_WITH_HASH = re.compile(r"(\w+)\.[0-9a-f]{10}(\.\w+)")
 class Asset:
     """A static file.
 
-    `gzipped`: its content in the gzip format (RFC 1952). `name`: the file's name with
-    its hash, such as `pages.1a2b3c4d5e.css`.
+    `gzipped` is its content in the gzip format (RFC 1952). `name` is the file's name
+    with the hash of its content, such as `pages.1a2b3c4d5e.css`.
     """
 
     content: bytes
@@ -46,9 +46,9 @@ def cached_file(
     media_type: str,
     for_ever: bool = True,
 ) -> Response:
-    """Returns a response that browsers cache for ever, or not at all.
+    """Returns a response that browsers cache for ever if `for_ever`, else not at all.
 
-    `for_ever`: True if the URL changes with the content.
+    `for_ever` must be False if the content can change while its URL stays the same.
     """
     cache = FOR_EVER if for_ever else "no-store"
     return Response(content, content_type=media_type, headers={"Cache-Control": cache})
@@ -57,16 +57,17 @@ def cached_file(
 def asset_path(file: str) -> str:
     """Returns the path of a static file with its hash, relative to the service's root.
 
-    It is relative, since a proxy may serve the service under a prefix.
+    The path has no leading slash, since a proxy may serve the service under a prefix.
     """
     return f"assets/{_assets()[file].name}"
 
 
 def find_asset(name: str) -> tuple[Asset, bool] | None:
-    """Returns the static file for a name with a hash, and whether the hash is current.
+    """Finds a static file by its name with a hash.
 
-    None if there is no such file. A page of an older version may request an old hash;
-    it gets the current file.
+    Returns the file, and True if the hash is that of its present content. Returns None
+    if there is no such file. A page of an older version of the service may request an
+    old hash; it gets the present file.
     """
     match = _NAME_WITH_HASH.fullmatch(name)
     if match is None:

@@ -1,4 +1,4 @@
-"""HTML forms: reading fields, ids of forms, typed amounts, and error messages."""
+"""Reads HTML forms and the amounts in them, and words their error messages."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
 
-# Characters. The longest field, a descriptor, has up to 8,000.
+# The maximum number of characters of a field. The longest valid field is an output descriptor of up
+# to 8,000 characters.
 LONGEST_FIELD = 10_000
 
 # A code point, as an error message names a refused character.
@@ -27,10 +28,12 @@ _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
 def read_form(long_field: str = "", max_bytes: int | None = None) -> dict[str, str]:
-    """Returns the first value of each field of the form, without blank fields.
+    """Returns the first value of each field of the form, without empty fields.
 
-    Texts are truncated as in `limit_fields`, except that of the field `long_field`.
-    `max_bytes` is as in `read_body`. Raises InvalidRequest, PayloadTooLarge.
+    `limit_fields` truncates every text except that of the field `long_field`. Raises
+    PayloadTooLarge if the form has more than `max_bytes` (None means the maximum of the
+    settings). Raises InvalidRequest if the form arrives incomplete, or if a field's
+    name is too long.
     """
     fields = parse_qs(read_body(max_bytes).decode("utf-8", "replace"))
     texts = {name: values[0] for name, values in fields.items()}
@@ -43,12 +46,12 @@ def read_form(long_field: str = "", max_bytes: int | None = None) -> dict[str, s
 def limit_fields(fields: dict[str, str]) -> dict[str, str]:
     """Returns the fields, with each text truncated to LONGEST_FIELD characters.
 
-    This bounds the time of all code that reads a field, such as normalisation. A
-    truncated text is still too long for any field, so the form refuses it. An ellipsis
-    at its end ensures that: blanks there could be stripped later, which could make the
-    text short enough.
+    This limits the time of code that handles a text, such as Unicode normalisation. A
+    truncated text is still too long for any field, so the form refuses it later. It
+    ends with an ellipsis: if it ended with blanks, other code could strip them, and the
+    text could become short enough.
 
-    Raises InvalidRequest if a field's name is too long.
+    Raises InvalidRequest if a field's name has more than LONGEST_FIELD characters.
     """
     longest_name = max(map(len, fields), default=0)
     if longest_name > LONGEST_FIELD:
@@ -63,9 +66,10 @@ def _shorten(text: str) -> str:
 
 
 class AmountRefused(InvalidRequest):
-    """The typed amount is invalid. The message is in the request's language.
+    """The amount that a person typed is invalid.
 
-    `readings`: the two possible amounts if the text is ambiguous, else empty.
+    The message is in the request's language. `readings` has the two possible amounts if
+    the text is ambiguous, such as "1.000"; otherwise it is empty.
     """
 
     def __init__(self, message: str, readings: Sequence[Decimal] = ()) -> None:
@@ -74,7 +78,7 @@ class AmountRefused(InvalidRequest):
 
 
 def new_form_id() -> str:
-    """Returns a new random id for a form. Each display of a form has its own id."""
+    """Returns a random id for a form. Each time a form is shown, it gets a new id."""
     return random_base62(ID_CHARACTERS)
 
 
@@ -99,7 +103,10 @@ def error_message(error: Exception) -> str:
 
 
 def invisible_character_message(error: Exception) -> str:
-    """Returns the message about an invisible character; "" for any other error."""
+    """Returns the message for a text with an invisible character; "" for other errors.
+
+    The message is in the request's language.
+    """
     if not (isinstance(error, TextRefused) and error.sign):
         return ""
     return gettext(
@@ -110,9 +117,9 @@ def invisible_character_message(error: Exception) -> str:
 
 
 def invisible_character_message_of(code: str) -> str:
-    """Returns the message about an invisible character with this code point, such as U+202E.
+    """Returns the message about the invisible character with this code point.
 
-    Returns "" for any other text.
+    Returns "" if `code` is no code point such as "U+202E".
     """
     if _CODE_POINT.fullmatch(code) is None:
         return ""
@@ -120,9 +127,10 @@ def invisible_character_message_of(code: str) -> str:
 
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:
-    """Returns the amount that a person typed, in the currency's units.
+    """Parses an amount in `currency` that a person typed.
 
-    It must be above 0 and from `low` to `high`. Raises AmountRefused.
+    Raises AmountRefused if the text is no unambiguous amount, or if the amount is not
+    above 0 and from `low` to `high`.
     """
     language = languages.current_language()
     try:
@@ -138,11 +146,11 @@ def read_written_amount(
     low: Decimal,
     high: Decimal,
 ) -> Decimal:
-    """Returns the amount that a page has written into a button or a hidden field.
+    """Parses an amount that one of our pages has written into a button or hidden field.
 
-    Pages write a decimal point, and no thousands separators: `1.000` is one Iraqi
-    dinar, although a person may mean a thousand by it. Any other text is read as by
-    `read_amount`. The amount has the same limits. Raises AmountRefused.
+    Pages write a decimal point, and no thousands separators. So "1.000" is one Iraqi
+    dinar here, although a person who types it may mean a thousand. A text in another
+    format is parsed as if a person had typed it. Raises the errors of `read_amount`.
     """
     if _WRITTEN.fullmatch(text):
         amount = Decimal(text)
@@ -157,7 +165,10 @@ def _within_limits(
     low: Decimal,
     high: Decimal,
 ) -> Decimal:
-    """Returns the amount. Raises AmountRefused if it is not from `low` to `high`."""
+    """Returns the amount itself.
+
+    Raises AmountRefused if it is not above 0 and from `low` to `high`.
+    """
     language = languages.current_language()
     if amount > 0 and low <= amount <= high:
         return amount
@@ -171,7 +182,7 @@ def _within_limits(
 
 
 def is_amount(text: str, currency: str) -> bool:
-    """True if the text is one unambiguous amount in the currency."""
+    """True if a person who types this text means exactly one amount in the currency."""
     try:
         parse_amount(text, currency)
     except NotAnAmount:

@@ -1,4 +1,8 @@
-"""Chooses a page's language: `?lang=`, which links keep, else Accept-Language."""
+"""Chooses the language of a page, and installs the translations in the templates.
+
+The language is that of the query parameter `lang`, which links keep. Without `lang` it
+is the best language of the header Accept-Language.
+"""
 
 import re
 from urllib.parse import urlencode
@@ -10,8 +14,8 @@ from markupsafe import Markup, escape
 from btcpay.languages import formats
 from btcpay.languages.catalogs import DEFAULT, LANGUAGES, catalog
 
-# Parameters that a link to this page in another language drops: its language, and the
-# message about the last action.
+# Query parameters that a link to this page in another language leaves out: the present language,
+# and the message about the last action.
 _LEFT_OUT = ("lang", "done")
 # Characters that change the direction of text (Unicode, UAX 9). A title cannot contain
 # markup that would limit their effect.
@@ -19,9 +23,10 @@ _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def install(app: App) -> None:
-    """Installs gettext and two filters in Jinja.
+    """Installs gettext and two filters in the Jinja templates.
 
-    `_` and `ngettext` escape their values, unless these are Markup.
+    In templates `_` and `ngettext` escape the values that they insert, unless a value
+    is Markup.
     """
     env = app.jinja_env
     env.trim_blocks = env.lstrip_blocks = True
@@ -46,7 +51,7 @@ def ngettext(singular: str, plural: str, number: int, **values: str) -> str:
 
 
 def current_language() -> str:
-    """Returns the language of this request, one of LANGUAGES."""
+    """Returns the code of this request's language, one of LANGUAGES."""
     if "language" not in g:
         accepted = request.accept_languages.best_match(LANGUAGES, DEFAULT)
         g.language = language_parameter().get("lang") or accepted or DEFAULT
@@ -54,12 +59,18 @@ def current_language() -> str:
 
 
 def language_query() -> str:
-    """Returns the query that keeps the chosen language, such as `?lang=de`, or ""."""
+    """Returns the query string that keeps the language in a link, such as `?lang=de`.
+
+    Returns "" if this request has no parameter `lang` with a known language.
+    """
     return "".join(f"?{name}={value}" for name, value in language_parameter().items())
 
 
 def this_page_in(language: str) -> str:
-    """Returns the query string of this page in another language, with its other parameters."""
+    """Returns the query string that shows this page in another language.
+
+    It keeps the page's other parameters.
+    """
     parameters = [("lang", language)]
     for name, value in request.args.items(multi=True):
         if name not in _LEFT_OUT:
@@ -68,7 +79,7 @@ def this_page_in(language: str) -> str:
 
 
 def language_parameter() -> dict[str, str]:
-    """Returns {"lang": code} if the request names a known language, else {}."""
+    """Returns {"lang": code} if the request's `?lang=` is a known language, else {}."""
     language = request.args.get("lang", "")
     if language in LANGUAGES:
         return {"lang": language}
@@ -78,8 +89,8 @@ def language_parameter() -> dict[str, str]:
 def bitcoin(amount_sats: int) -> Markup:
     """Returns the amount in BTC as HTML.
 
-    The attribute `data-sats` has the amount in satoshis as text. The page's script can
-    show it instead.
+    The attribute `data-sats` has the amount in satoshis as text, so that the page's
+    script can show satoshis instead of BTC.
     """
     language = current_language()
     number = formats.whole(amount_sats, language)
@@ -90,8 +101,9 @@ def bitcoin(amount_sats: int) -> Markup:
 
 
 def without_direction_marks(text: str) -> str:
-    """Returns the text as one line without direction marks, for a title or a preview.
+    """Returns the text on one line without direction marks, for a title or a preview.
 
-    Direction marks could change how the text around it is displayed.
+    Direction marks are invisible characters that could change how the surrounding text
+    is displayed.
     """
     return " ".join(_DIRECTION_MARKS.sub("", text).split())

@@ -1,6 +1,6 @@
-"""Keyset pagination: a page of a list starts after a given row.
+"""Keyset pagination: shows a long list in pages, each of which starts after a given row.
 
-So the last page of a long list is read as fast as the first one.
+So the database selects the last page of a long list as fast as the first page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ class ListRow(Protocol):
 
 @dataclass(frozen=True)
 class Listing:
-    """The queries of one list, which is shown in pages.
+    """The queries of one list, which is shown in pages, the newest rows first.
 
-    `prefix`: the prefix of the rows' ids, such as "inv". `older`: selects the rows
-    after a position. `place`: selects the position of the row with a given id.
-    `values`: the parameters of both queries.
+    `prefix` is the prefix of the rows' ids, such as "inv". `older` is the query for the
+    rows after a position in the list. `place` is the query for the position of the row
+    with a given id. `values` are the parameters of both queries.
     """
 
     prefix: str
@@ -44,8 +44,10 @@ class Listing:
     ) -> "ListPage":
         """Returns the page of the list that the request's query parameters name.
 
-        It begins after the row of `?older=ID`, else before the time `before_ms`, else
-        with the newest row. It takes at most two statements.
+        If `query` has `older` with the id of a row, the page begins after that row.
+        Otherwise it begins with the newest row that is older than the time `before_ms`,
+        or with the newest row of all if `before_ms` is None. This method executes at
+        most two SQL statements.
         """
         place = self.position_of(db, query.get("older", ""))
         if place is None and before_ms is not None:
@@ -57,11 +59,11 @@ class Listing:
         return ListPage(rows[:SIZE], is_first=place is None, older=older)
 
     def values_after(self, place: keyset.Position, limit: int = MORE) -> Values:
-        """Returns the parameters of the query for the rows after this position."""
+        """Returns the parameters of the query `older` for the rows after this position."""
         return {**self.values, "at": place.at, "place": place.place, "limit": limit}
 
     def position_of(self, db: Database, id: str) -> keyset.Position | None:
-        """Returns the position of the list's row with this id; None if there is no such row."""
+        """Returns the position of the row with this id; None if the list has no such row."""
         if is_id(self.prefix, id):
             return db.get_or_none(self.place, **self.values | {"id": id})
         return None
@@ -70,12 +72,13 @@ class Listing:
 class ListPage(NamedTuple):
     """One page of a list: its rows, the newest first.
 
-    `older`: the value of `?older=` for the next page; None on the last page.
+    `is_first` is True for the first page. `older` is the value of `?older=` for the
+    next page; None on the last page.
 
-    A search reads only a part of a long list. `until_ms` is then the creation time of
-    the last row that it has read, and the search goes on after `older`; else it is
-    None. `has_names` is True if it found rows by an id, an address, a txid or a
-    reference.
+    Two fields are only for searches. One request searches only a section of a long
+    list. `until_ms` is the creation time of the last row in that section, and the next
+    request continues after `older`; None if the whole list was searched. `has_names` is
+    True if the search found rows by an id, an address, a txid or a reference.
     """
 
     rows: Sequence[ListRow]

@@ -1,4 +1,4 @@
-"""Payment URIs (BIP21), and QR codes as SVG."""
+"""Makes payment URIs (BIP21), and QR codes as SVG."""
 
 from functools import lru_cache
 from urllib.parse import quote
@@ -7,8 +7,9 @@ import segno
 
 from btcpay.values.money import btc_text
 
-# One of the eight masks of ISO 18004; readers can decode each. To try all for the best one takes
-# 5 ms. For a sample of addresses and amounts, this mask's penalty was within 5 % of the best.
+# One of the eight mask patterns of ISO 18004. Readers can decode each of them. To try all of them
+# takes 5 ms. For a sample of addresses and amounts, the penalty of this mask was within 5 % of the
+# best one.
 MASK = 2
 # 4 kB each; generating a code takes longer than rendering the rest of its page.
 CACHED_CODES = 1024
@@ -19,7 +20,8 @@ MESSAGE_CHARACTERS = 100  # wallets show about one line of the message
 def qr_svg(text: str) -> str:
     """Returns a QR code as inline SVG.
 
-    It has error correction M or better, a white quiet zone of four modules, and no CSS.
+    It has error correction level M or better, a white margin of four modules (the quiet
+    zone of the standard), and no CSS.
     """
     code = segno.make_qr(text, error="m", mask=MASK)
     return code.svg_inline(
@@ -40,8 +42,8 @@ def payment_uri(
 ) -> str:
     """Returns the URI of a payment request (BIP21).
 
-    `label`: the name of the recipient. `message`: the purpose, which is truncated to
-    MESSAGE_CHARACTERS.
+    `label` is the name of the recipient. `message` is the purpose of the payment; it is
+    truncated to MESSAGE_CHARACTERS.
     """
     uri = f"bitcoin:{address}?amount={btc_text(amount_sats)}"
     if label:

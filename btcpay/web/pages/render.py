@@ -28,11 +28,11 @@ GZIP_FORMAT = 31  # the `wbits` of zlib for the gzip format (RFC 1952)
 
 
 class Pages:
-    """Renders the templates of one service.
+    """Renders HTML pages from templates.
 
-    `frame_ancestors`: the sites that may embed the pages in a frame; None means those
-    of the settings. `message`: the template of error pages. `own_style`: the file name
-    of an additional style sheet.
+    `frame_ancestors` are the sites that may embed the pages in a frame; None means the
+    sites that the settings name. `message` is the template of error pages. `own_style`
+    is the file name of an additional style sheet.
     """
 
     def __init__(
@@ -54,10 +54,11 @@ class Pages:
         self._frame_ancestors = " ".join(frame_ancestors)
 
     def policy(self, posts_to: str = "'self'", framed_by: str = "") -> str:
-        """Returns the Content-Security-Policy, which allows no inline code and no other hosts.
+        """Returns the header Content-Security-Policy of a page.
 
-        `posts_to`: the URLs to which forms may be sent. `framed_by`: an additional site
-        that may embed the page.
+        It allows no inline code, and nothing from other hosts. `posts_to` are the URLs
+        to which forms may be sent. `framed_by` is an additional site that may embed the
+        page in a frame.
         """
         ancestors = f"{self._frame_ancestors} {framed_by}".strip() or "'none'"
         return (
@@ -67,14 +68,15 @@ class Pages:
         )
 
     def brand(self, merchant_id: int) -> merchants.BrandOnPages:
-        """Returns the merchant's branding.
+        """Returns the merchant's branding, such as name, colour and logo.
 
-        Fields that the merchant has not set are None; `seller` is always a name.
+        A field that the merchant has not set is None. Only `seller`, the name to show,
+        is always set.
         """
         return self.service.db.get(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def only_brand(self) -> merchants.BrandOnPages | None:
-        """Returns the brand of the service's only merchant; None if there are none or several."""
+        """Returns the branding of the only merchant; None if there are none or several."""
         rows = self.service.db.rows(merchants.ALL)
         if len(rows) == 1:
             return self.brand(rows[0].id)
@@ -87,7 +89,10 @@ class Pages:
         brand: merchants.BrandOnPages | None = None,
         **values: Any,
     ) -> Response:
-        """Renders the template with `values`, and with the values that every template gets."""
+        """Renders a template with `values`, and with the values that every template gets.
+
+        `brand` is the branding of the merchant whose page it is.
+        """
         language = languages.current_language()
         up = path_to_root()
         styles = [up + asset_path(style) for style in self._styles]
@@ -123,7 +128,10 @@ class Pages:
         error: Exception,
         brand: merchants.BrandOnPages | None = None,
     ) -> Response:
-        """Returns the error as a page, or as JSON if the pages' script needs it."""
+        """Returns the response to an error: a page, or JSON on paths in _JSON_PATHS.
+
+        The script of our pages fetches those paths.
+        """
         api_error = as_api_error(error)
         response = error_response(api_error)
         if request.path.endswith(_JSON_PATHS):
@@ -144,8 +152,8 @@ class Pages:
     def payer_error_page(self, error: Exception) -> Response:
         """Returns the error page for payers.
 
-        For a wrong URL the page has the brand of the service's only merchant, so that
-        the payer knows how to reach the seller.
+        If nothing is found at a URL, and the service has only one merchant, the page
+        shows that merchant's branding. So the payer sees how to reach the seller.
         """
         brand = None
         if isinstance(error, NotFound):
@@ -162,10 +170,10 @@ class Pages:
         views: Iterable[tuple[str, str, View]],
         windows: Callable[[Service], WindowKeys] = visit_windows,
     ) -> Blueprint:
-        """Returns a blueprint of pages for payers, with their headers and error pages.
+        """Returns a Flask blueprint of pages for payers, with security headers.
 
-        `views`: method, path and view of each page. `windows`: returns the rate-limit
-        windows that count a visit.
+        `views` has the method, the path and the view function of each page. `windows`
+        returns the rate-limit windows that count a visit.
         """
         blueprint = Blueprint(name, import_name, template_folder="templates")
         add_pages(blueprint, views)
@@ -175,10 +183,11 @@ class Pages:
         return blueprint
 
     def add_security_headers(self, response: Response) -> Response:
-        """Adds five security headers.
+        """Adds five security headers to a response.
 
-        The view's own value of a header is kept, except for `nosniff`. So a page may
-        use the camera only if its view says so.
+        If a view has set one of these headers, its value is kept, except for
+        X-Content-Type-Options. Without a value of its own, a page may not use the
+        camera, for example.
         """
         response.headers.setdefault("Permissions-Policy", "camera=()")
         response.headers.setdefault("Content-Security-Policy", self.policy())
@@ -191,15 +200,15 @@ class Pages:
 
 
 def path_to_root() -> str:
-    """Returns the relative path from this page to the root: `../` per folder."""
+    """Returns the relative path from this page to the service's root, such as `../../`."""
     return "../" * (request.path.count("/") - 1)
 
 
 def warm(app: Flask) -> None:
-    """Does in advance what would slow the first visit of a payers' page. Takes about 0.1 s.
+    """Loads templates, translations and static files, so that the first visit is fast.
 
-    It compiles the payers' templates and reads the translations and the static files.
-    The payers' templates are those that are in no subfolder.
+    Compiles only the templates of pages for payers, which are in no subfolder. Takes
+    about 0.1 s.
     """
     for template in app.jinja_env.list_templates(filter_func=_is_for_payers):
         app.jinja_env.get_template(template)
@@ -215,12 +224,15 @@ def _is_for_payers(template: str) -> bool:
 def compress(response: Response) -> Response:
     """Compresses a page with gzip if the browser accepts it.
 
-    Only a page without secrets may be compressed: if it contains a secret and text that
-    an attacker chooses, its compressed length can reveal the secret (BREACH). The pages
-    of an invoice and of its proof have no secret, since anybody with their URL can read
-    all of them. Error pages have none either. A link's page has one only if it shows
-    visitors their last invoice. The merchant's pages are private. The response to a
-    form is not compressed, since it may repeat text of the form.
+    Call this function only for a page without secrets: if a page contains a secret and
+    a text that an attacker chooses, its compressed length can reveal the secret (the
+    attack BREACH). An invoice's page, the page of its proofs, and error pages contain
+    no secret, since everybody with the URL sees the same page. The page of a payment
+    link contains a secret only if it shows visitors their last invoice. The merchant's
+    pages must not be compressed.
+
+    The response to a form (POST) stays uncompressed, since it may repeat text of the
+    form.
     """
     if request.method == "POST":
         return response

@@ -1,6 +1,7 @@
-"""The interface of a merchant's request, for parts (optional plug-ins).
+"""The interface of a request to the merchant's pages, for parts (optional plug-ins).
 
-Parts import it from here, since the part `merchant_pages` may be absent.
+The class that implements it is in the part `merchant_pages`. Other parts import only
+this module, since `merchant_pages` may be absent.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,13 +18,16 @@ from btcpay.web.service import Service
 from storage.queries.sessions import Session
 from storage.statement import Typed
 
-# A sentence on the page of today or of the month, the path of the page to which it
-# links, and the query parameters of that link.
+# A sentence on the merchant's page of the day or of the month, the path of the page to which the
+# sentence links, and the query parameters of that link.
 Line = tuple[str, str, Mapping[str, str]]
 
 
 class Visit(Protocol):
-    """The members of `Visit` in btcpay/parts/merchant_pages/visit.py that parts use."""
+    """A request to the merchant's pages: the members that other parts may use.
+
+    The class `Visit` in btcpay/parts/merchant_pages/visit.py implements them.
+    """
 
     @property
     def service(self) -> Service: ...
