@@ -27,7 +27,7 @@ case $1 in
     cd {lib}
     setsid {blocktill} --env-file {env} run < /dev/null > {folder}/serve.log 2>&1 &
     echo $! > {folder}/serve.pid
-    for _ in $(seq 200); do curl -so /dev/null {url} && exit 0; sleep 0.1; done
+    for _ in $(seq 900); do curl -so /dev/null {url} && exit 0; sleep 0.1; done
     exit 1;;
   restart)
     "$0" stop blocktill.service && exec "$0" start blocktill.service;;
