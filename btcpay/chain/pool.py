@@ -101,7 +101,7 @@ class Pool(Generic[Source]):
         return Counter()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Stores data for the next pool in the database. By default there is none."""
+        """Stores the data that the next pool needs. By default there is none to store."""
 
     @property
     def concurrency(self) -> int:

@@ -147,7 +147,7 @@ class Explorer(BlockSource, Protocol):
 
 @dataclass(frozen=True)
 class AnnouncedTx:
-    """An unconfirmed transaction that enough peers have announced.
+    """An unconfirmed transaction that the required number of peers has announced.
 
     `host` is the last of these peers, and `at` the time of its announcement.
     """

@@ -46,10 +46,10 @@ class Scan:
     """New facts about an invoice's address, from blocks or from a mempool.
 
     `asked_at` is the time of the request, by our clock. `confirmed` are outputs to the
-    address in blocks, and `proofs` the documents that prove them, by txid. `spent` maps
-    outpoints of the address to the heights at which they were spent. `replaced` maps the
-    txids of unconfirmed transactions to the heights at which other transactions spent
-    one of their inputs.
+    address in blocks, and `proofs` the documents that prove them, by txid. `spent` has
+    the height at which each of the address's outpoints was spent. `replaced` has, by
+    the txid of an unconfirmed transaction, the height at which another transaction spent
+    one of its inputs.
 
     `waiting` are the mempool's outputs to the address; None if the mempool was not
     queried. `absent_is_gone` is True if every block is read: then an output that
@@ -81,8 +81,8 @@ class Rules:
 
     `confirmations` is the required number. `tolerance_percent` is the percentage of the
     amount that may be missing. If the full amount was seen in time and then vanished,
-    the invoice stays open for `gone_after`, and at least until the next look at the
-    mempool.
+    the invoice stays open for `gone_after`, and at least until the mempool is queried
+    again.
     """
 
     confirmations: int

@@ -73,10 +73,9 @@ class Reserve:
             return True
 
     def next_count(self, name: str, calls_left: int) -> int:
-        """Returns how many calls to count now, at least one.
+        """Returns how many calls to count now: at most a fourth of `calls_left`, or one.
 
-        `calls_left` is the number of calls that the quota has left. More than one call
-        is counted only within a fourth of it.
+        `calls_left` is the number of calls that the quota has left.
         """
         most = min(self._most, calls_left // 4)
         return max(1, min(2 * self._counted[name], most))
