@@ -1,5 +1,6 @@
 """`make home`: one address of the project, and one name of its image, wherever they are written."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -49,8 +50,15 @@ def clone(tmp_path):
 
 
 def make_home(clone, *words):
+    # The tests may have been started by make: this one is no part of it.
+    of_make = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    environ = {name: value for name, value in os.environ.items() if name not in of_make}
     return subprocess.run(
-        ["make", "home", *words], cwd=clone, capture_output=True, text=True
+        ["make", "home", *words],
+        cwd=clone,
+        env=environ,
+        capture_output=True,
+        text=True,
     )
 
 
