@@ -1,6 +1,7 @@
-"""The merchant's web pages, for merchants who use no command line.
+"""The part (optional plug-in) with the merchant's web pages.
 
-A login link or the owner's password opens them.
+They are for merchants who use no command line. A login link or the owner's password
+opens them.
 """
 
 from btcpay import hooks

@@ -62,7 +62,7 @@ TILL = f"{ROOT}/till"  # a till-only session may use only this path and those be
 def _isolate(response: Response) -> Response:
     """Adds headers that keep pages of sibling hosts from embedding or controlling these pages.
 
-    A sibling host of `pay.example.com` is, for example, `shop.example.com`.
+    For example, `shop.example.com` is a sibling host of `pay.example.com`.
     """
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
@@ -70,7 +70,7 @@ def _isolate(response: Response) -> Response:
 
 
 def _keep_to_till() -> None:
-    """Raises Forbidden if a till-only session requests a page that is not the till's."""
+    """Raises Forbidden if a till-only session requests a page that is not part of the till."""
     rule = str(request.url_rule)
     if g.caller.till_only and rule != TILL and not rule.startswith(f"{TILL}/"):
         raise Forbidden("this device opens the till alone")
@@ -138,8 +138,8 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
 def blueprint(service: Service) -> Blueprint | None:
     """Returns the blueprint of the merchant's pages; None if the settings switch them off.
 
-    All other requests to these paths, or below ROOT, get an error page. Uploaded
-    backups that a former process has not restored are deleted.
+    Requests to other paths below ROOT, or with other methods, get an error page. Also
+    deletes uploaded backups that an earlier process has left without restoring them.
     """
     if not service.settings.merchant_pages:
         return None
@@ -155,7 +155,7 @@ def blueprint(service: Service) -> Blueprint | None:
 
 
 def _open_pages(service: Service, pages: Pages) -> Blueprint:
-    """Returns the blueprint of the pages without a session. Not all are below ROOT."""
+    """Returns the blueprint of the pages that need no session. Not all are below ROOT."""
     blueprint = Blueprint("open", __name__)
     login = LoginViews(service, pages)
     password = PasswordViews(service, pages)
@@ -180,7 +180,7 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
 
 
 def _log_in(service: Service, login: LoginViews, password: PasswordViews) -> Response:
-    """Handles the login page's two forms: the password, and the request of a mailed link."""
+    """Handles the login page's two forms: one has a password, one requests a mailed link."""
     refuse_other_sites(service)
     form = read_form()
     if "address" in form or not service.owner_password.is_set:
@@ -209,7 +209,7 @@ def _session_pages(service: Service, pages: Pages) -> Blueprint:
 def _respond(service: Service, pages: Pages, view: View, **values: str) -> Response:
     """Calls the view, and returns its response.
 
-    Raises Forbidden if the request is a form of another session.
+    Raises Forbidden if the request is a form that was shown in another session.
     """
     secret = session_secret(service)
     visit = Visit(service, pages, g.caller, secret, service.now())
@@ -224,8 +224,8 @@ def _respond(service: Service, pages: Pages, view: View, **values: str) -> Respo
 def _session(service: Service) -> queries.Session:
     """Returns the session of the browser.
 
-    Raises Unauthorized if there is none, Forbidden if another site sent the form, and
-    RateLimited after too many invalid sessions.
+    Raises Unauthorized if the browser has no valid session, Forbidden if another site
+    sent the form, and RateLimited after too many requests without a valid session.
     """
     if request.method == "POST":
         refuse_other_sites(service)

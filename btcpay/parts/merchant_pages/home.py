@@ -1,4 +1,4 @@
-"""The page of today: received and pending money, attention, and the shop's health."""
+"""The page *Today*: received and pending money, what needs attention, and the shop's health."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ from storage.queries.invoices import LATELY
 from storage.queries.totals import days
 from storage.statement import as_dict, typed
 
-SOON = timedelta(days=7)  # parts count what is due within this time
+SOON = timedelta(days=7)  # parts (optional plug-ins) count what is due within this time
 DAYS = 30  # the days in the chart; they are compared with as many days before
 LISTED = 5  # invoices of each kind on this page; the full lists show all of them
 NEW = timedelta(days=30)  # a shop is new for this time, and shows its open tasks
-PRICE_PATIENCE_S = 0.5  # a later price is for the next view of the page
+PRICE_PATIENCE_S = 0.5  # a price that comes later is used at the next view of the page
 MOST_COMING = 100  # the maximum number of invoices whose pending payments are added up
 
-# One statement reads the shop's row and the counts of all parts.
+# One SQL statement loads the shop's row and the counts of all parts (optional plug-ins).
 SHOP = typed(
     today.Shop,
     today.SHOP.select_extend(
@@ -57,10 +57,11 @@ def _lines(shop: today.Shop) -> list[Line]:
 
 
 def show(visit: Visit) -> Response:
-    """Shows the first page after the login.
+    """Shows the page *Today*, the first page after the login.
 
-    It takes five SQL statements, including the one that reads the session. A part may
-    add one while blocks are unread that only this part needs.
+    It takes five SQL statements, including the statement that loads the session. While
+    there are blocks that only a part (an optional plug-in) still needs, it may take one
+    more for each part.
     """
     service = visit.service
     now = visit.now
@@ -106,7 +107,7 @@ def show(visit: Visit) -> Response:
 
 
 def show_more(visit: Visit) -> Response:
-    """Shows the items of the menu that have no tab on a phone."""
+    """Shows the items of the menu that are not tabs on a phone."""
     return visit.page("more.html")
 
 
@@ -144,9 +145,9 @@ def to_do(shop: today.Shop, visit: Visit, has_own_backup: bool) -> list[Task]:
 
 
 def _is_without_price(visit: Visit) -> bool:
-    """True if nothing can be sold now because no price in the shop's currency is known.
+    """True if no invoice can be created now, since no price in the shop's currency is known.
 
-    If the price is not fresh, it requests one and waits for it for at most
+    If the known price is not fresh, requests a new one, and waits for it at most
     PRICE_PATIENCE_S.
     """
     rate = visit.service.prices.rate_for(visit.session.currency)
@@ -158,7 +159,7 @@ def _is_without_price(visit: Visit) -> bool:
 def _sums(coming: Sequence[payments.OutputWith], currency: str) -> dict[str, Decimal]:
     """Returns the value of pending payments by currency.
 
-    If nothing is pending, it has a single entry: 0 in the shop's currency.
+    If nothing is pending, returns a single entry: 0 in the shop's currency.
     """
     if not coming:
         return {currency: of_minor(0, currency)}

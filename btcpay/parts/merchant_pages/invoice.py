@@ -1,4 +1,4 @@
-"""The pages of an invoice, of invoices that need attention, and the decisions on them."""
+"""The page of an invoice, the list of invoices that need attention, and their forms."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -30,16 +30,16 @@ from storage.values import Values
 # The maximum number of outputs and of events on the page, since anybody can send dust to
 # an address.
 MOST_SHOWN = 100
-# The maximum number of invoices on the page, the highest stake first. The other ones
-# appear once these are decided.
+# The maximum number of invoices on the page, sorted by the amount in question, highest first.
+# Further invoices appear once these are decided.
 NEEDING = 50
 # The maximum number of invoices that one click sets aside, which takes a second.
 AT_ONCE = 100
 # With these reasons for attention, nothing can be accepted: the invoice is paid, or its
 # payment is not in the best chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice", "older_coin")
-# With these reasons, nothing is to be refunded: the payment is not in the best chain, or
-# it was refunded twice already.
+# With these reasons for attention, nothing must be refunded: the payment is not in the best
+# chain, or it was refunded twice already.
 OWES_NOTHING = ("reorganised", "vanished", "refunded_twice")
 
 
@@ -91,9 +91,9 @@ def accept(visit: Visit, id: str) -> Response:
 
 
 def set_aside(visit: Visit, id: str) -> Response:
-    """Removes the invoice from the list of those that need attention.
+    """Removes the invoice from the list of invoices that need attention.
 
-    It can be listed again if something new happens to it.
+    The invoice is listed again if something new happens to it that needs attention.
     """
     default_reason = gettext("Settled with the customer")
     return _decide_with_reason(visit, id, "set_aside", manual.dismiss, default_reason)
@@ -108,7 +108,7 @@ def cancel(visit: Visit, id: str) -> Response:
 def _decide(
     visit: Visit, id: str, outcome: str, decision: Callable[..., Any], **how: Any
 ) -> Response:
-    """Applies the decision, and redirects to the page with the form.
+    """Applies the decision, and redirects to the page that had the form.
 
     That page shows the result, or why the decision was refused.
     """
@@ -127,7 +127,7 @@ def _decide_with_reason(
     decision: Callable[..., Any],
     default_reason: str,
 ) -> Response:
-    """Applies the decision with the entered reason, or with `default_reason` if it is empty."""
+    """Applies the decision with the entered reason, by default with `default_reason`."""
     visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         reason = manual.read_reason(visit.form.get("reason", ""))
@@ -137,17 +137,17 @@ def _decide_with_reason(
 
 
 def _back(visit: Visit, id: str, **query: str) -> Response:
-    """Redirects to the page with the form: the list of invoices, or the invoice."""
+    """Redirects to the page that had the form: the list of invoices, or the invoice."""
     if visit.form.get("back") == "attention":
         return visit.redirect("/attention", **query)
     return visit.redirect(f"/invoices/{id}", **query)
 
 
 def _reason_error(visit: Visit) -> str:
-    """Returns the message about an invisible character in an entered reason, or "".
+    """Returns the message about an invisible character in the entered reason; "" if none.
 
-    The URL has only the character's code point, not the message, since anybody can
-    compose a URL.
+    The URL contains only the character's code point. If it contained the message,
+    anybody could compose a URL that shows a text of their choice.
     """
     return invisible_character_message_of(visit.query.get("sign", ""))
 
@@ -187,9 +187,9 @@ def show_needing(visit: Visit, status: int = 200, error: str = "") -> Response:
 
 
 def _mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, str]:
-    """Returns, by invoice id, links that open a mail to the invoice's customer.
+    """Returns, by invoice id, a link that opens a mail to the invoice's customer.
 
-    Invoices without a customer's address are left out.
+    There is no link for an invoice without the customer's e-mail address.
     """
     mail = None
     addressed = [row for row in rows if row.customer_email]
@@ -209,8 +209,9 @@ def _mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, st
 def _excess(row: queries.ListedInvoice) -> Decimal:
     """Returns by how much an invoice is overpaid, in its currency.
 
-    It is negative if the invoice is underpaid. It is 0 if the invoice can only be set
-    aside: the page then shows the whole amount that is at stake.
+    The result is negative if the invoice is underpaid. It is 0 if the only possible
+    decision is to set the invoice aside: the page then shows the whole amount in
+    question.
     """
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
@@ -223,10 +224,10 @@ def _excess(row: queries.ListedInvoice) -> Decimal:
 
 
 def set_small_aside(visit: Visit) -> Response:
-    """Sets aside invoices whose stake is below the entered amount, at most AT_ONCE.
+    """Sets aside invoices that need attention about less than the entered amount.
 
-    Each is set aside in a transaction of its own. An invoice whose stake has grown
-    meanwhile is skipped.
+    One call sets aside at most AT_ONCE invoices, each in its own database transaction.
+    It skips an invoice whose amount in question has grown meanwhile.
     """
     currency = visit.currency
     service = visit.service

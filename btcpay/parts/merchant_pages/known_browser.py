@@ -1,8 +1,8 @@
-"""A signed cookie for each browser that has logged in by the owner's password.
+"""A signed cookie for each browser that has logged in with the owner's password.
 
-Wrong passwords use up the windows that all visitors share. A known browser counts in a
-window of its own instead (OWASP calls this a device cookie), so that nobody else can
-lock its owner out. The cookie itself gives no access.
+Rate limits count wrong passwords. All visitors share one limit. A browser with this
+cookie has a limit of its own instead (OWASP calls this a device cookie), so nobody else
+can lock its owner out. The cookie itself gives no access.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ LIFE = timedelta(days=400)  # the longest that browsers keep a cookie (RFC 6265b
 
 
 def known_id(service: Service) -> str | None:
-    """Returns the id of this request's browser; None if the browser is not known.
+    """Returns the id of this request's browser; None if it has no valid cookie.
 
-    A cookie that was set after a login by another password is invalid.
+    A cookie that was set after a login with a former password is invalid.
     """
     cookie = request.cookies.get(_name(service))
-    # If there is no key, no cookie was ever signed, and none is created here.
+    # If there is no signing key, no cookie was ever signed. The key is not created here.
     if not cookie or meta.get(service.db, meta.Key.COOKIE_KEY) is None:
         return None
     try:
@@ -37,7 +37,7 @@ def known_id(service: Service) -> str | None:
 
 
 def remember(service: Service, response: Response) -> None:
-    """Sets the cookie of a browser that has logged in by the password."""
+    """Sets the cookie of a browser that has logged in with the owner's password."""
     id = known_id(service) or random_base62(ID_CHARACTERS)
     response.set_cookie(
         _name(service),

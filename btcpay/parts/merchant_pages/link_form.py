@@ -1,4 +1,4 @@
-"""The merchant's form for a new payment link, and for changing one."""
+"""The merchant's form that creates a payment link, or changes an existing one."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -44,8 +44,8 @@ def show_form(
 ) -> Response:
     """Shows the form for a new link, or for `link`, with the entered values.
 
-    `values` are more values for the template, such as `field_errors`, the messages by
-    field.
+    `values` are further values for the template, such as `field_errors`, which has the
+    error message for each invalid field.
     """
     form = {
         "entries": visit.form,
@@ -58,9 +58,9 @@ def show_form(
 
 
 def show_edit(visit: Visit, id: str) -> Response:
-    """Shows the form with the link's stored values.
+    """Shows the form with the stored values of a link.
 
-    Amounts have the format of the page's language.
+    Amounts are written as is usual in the page's language.
     """
     link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
     texts = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
@@ -75,9 +75,9 @@ def show_edit(visit: Visit, id: str) -> Response:
 
 
 def make(visit: Visit, id: str = "") -> Response:
-    """Creates a link, or changes the link `id`. An invalid form is shown again.
+    """Creates a link, or changes the link with the id `id`. Shows an invalid form again.
 
-    A form that is sent twice creates one link.
+    If the browser sends the same form twice, only one link is created.
     """
     link = None
     if id:
@@ -112,7 +112,7 @@ def make(visit: Visit, id: str = "") -> Response:
 
 
 def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the valid, non-empty texts, and a message for each invalid one, by field."""
+    """Returns the valid, non-empty texts, and the messages about invalid ones, by field."""
     texts = dict[str, str]()
     field_errors = dict[str, str]()
     for name in TEXTS:
@@ -134,7 +134,7 @@ def _amounts(
     link: PaymentLink | None,
     texts: Mapping[str, str],
 ) -> tuple[dict[str, Decimal], dict[str, str]]:
-    """Returns the valid amounts, and a message for each invalid field, by field."""
+    """Returns the valid amounts, and the error messages about invalid fields, by field."""
     form = visit.form
     amounts = dict[str, Decimal]()
     field_errors = dict[str, str]()
@@ -174,7 +174,7 @@ def _read_body(
     texts: Mapping[str, str],
     amounts: Mapping[str, Decimal],
 ) -> dict[str, Any]:
-    """Returns the loaded body of the API's create-payment-link.
+    """Returns the loaded body of the API's operation create-payment-link.
 
     It also has the fields that only these pages offer.
     """
@@ -190,10 +190,10 @@ def _read_body(
 
 
 def _create(visit: Visit, body: dict[str, Any]) -> str:
-    """Creates the link of this form, if it is not created yet, and returns its id.
+    """Creates the link, unless this form has created it already, and returns its id.
 
-    Its amounts are in the currency of the price, which also determines which amounts
-    are too small to send.
+    The amounts of the link are in the currency of the price. The price also determines
+    which amounts are too small to send.
     """
     service = visit.service
     price = live_price(service.prices, visit.now, visit.currency)
@@ -213,8 +213,8 @@ def _create(visit: Visit, body: dict[str, Any]) -> str:
 def _update(visit: Visit, link: PaymentLink, body: dict[str, Any]) -> str:
     """Changes the link, and returns its id.
 
-    It needs a price only if amounts have changed, so that texts can be changed while no
-    price is available.
+    Needs an exchange rate only if amounts have changed. So texts can be changed while
+    no rate is available.
     """
     new_amounts = [
         body.get("min_amount_usd"),

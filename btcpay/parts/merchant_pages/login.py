@@ -1,4 +1,4 @@
-"""The login by a link, which a command prints or a mail contains."""
+"""The login with a link, which a command prints or a mail contains."""
 
 from contextlib import suppress
 from typing import Any
@@ -34,14 +34,15 @@ class LoginViews:
     def show_login(self, secret: str) -> Response:
         """Shows a button that logs in.
 
-        Opening the link does not use it up, since mail scanners open links too.
+        Only the button uses up the link. Opening the link does not, since mail scanners
+        open links too.
         """
         return self._login_page(self._login_of(secret))
 
     def log_in(self, secret: str) -> Response:
         """Uses up the link, and opens a session.
 
-        A browser that is logged in already gets a new session.
+        If the browser is logged in already, the new session replaces the former one.
         """
         refuse_other_sites(self._service)
         # This comes first, so that an invalid link causes no write to the database.
@@ -58,10 +59,11 @@ class LoginViews:
         return self._enter(opened, "/till" if login.till_only else "")
 
     def mail_link(self, form: FormFields) -> Response:
-        """Requests a mail with a login link for the address in the form.
+        """Requests a mail with a login link for the e-mail address in the form.
 
-        The response is the same for each address. It does not wait for the database, so
-        that its duration does not reveal whether the address belongs to a merchant.
+        The response is the same for every address, and does not wait for the database.
+        So neither the response nor its duration reveals whether the address is a
+        merchant's.
         """
         with suppress(ValueError):
             to = checked_address(form.get("address", "").strip()).lower()
@@ -75,10 +77,10 @@ class LoginViews:
         return self._pages.page("merchant/logged_out.html")
 
     def _login_of(self, secret: str) -> stored.Login | None:
-        """Returns the login that the link offers, without using it up.
+        """Returns the login that the link offers, without using up the link.
 
-        Returns None if the link is invalid, which counts as a failed login. Raises
-        RateLimited.
+        Returns None if the link is invalid, and counts this as a failed login. Raises
+        RateLimited after too many failed logins.
         """
         now_ms = to_ms(self._service.now())
         login = self._service.db.get_or_none(
@@ -109,8 +111,8 @@ def page_of_secret(
 ) -> Response:
     """Returns a page whose URL contains a secret.
 
-    A header keeps the browser from sending the URL to other pages, as a Referer that
-    could end up in a proxy's log.
+    A header keeps the browser from sending the URL to other sites as a Referer, which
+    could be stored in a log there.
     """
     page = pages.page(f"merchant/{template}", status, **values)
     page.headers["Referrer-Policy"] = "strict-origin"
@@ -120,7 +122,7 @@ def page_of_secret(
 def enter(service: Service, opened: str, path: str = "") -> Response:
     """Redirects to a merchant's page, and sets the cookie of the new session.
 
-    `session_secret` is the session's secret, `path` the path of the page below ROOT.
+    `opened` is the session's secret, `path` the path of the page below ROOT.
     """
     response = Response(status=303, headers={"Location": address(path)})
     set_session_cookie(service, response, opened)

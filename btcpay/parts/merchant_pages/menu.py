@@ -32,7 +32,7 @@ SETTINGS = (
 
 
 def menu_of(session: Session) -> list[MenuItem]:
-    """Returns the items of the menu, in order; those that are a phone's tabs come first."""
+    """Returns the items of the menu in order. The items that are tabs on a phone come first."""
     items = [
         MenuItem("", gettext("Today"), TODAY, is_tab=True),
         MenuItem("/till", gettext("Till"), TILL, is_tab=True),
@@ -48,7 +48,10 @@ def menu_of(session: Session) -> list[MenuItem]:
 
 
 def _items_of_parts(session: Session) -> list[MenuItem]:
-    """Returns the items of parts, each with the number of rows in its inbox."""
+    """Returns the items of parts (optional plug-ins).
+
+    Each item has the number of things in its part that need the merchant's attention.
+    """
     items = []
     for name, part in hooks.by_part(hooks.MerchantViews).items():
         if part.menu_item is None:
@@ -60,7 +63,10 @@ def _items_of_parts(session: Session) -> list[MenuItem]:
 
 
 def front_page_link(settings: Settings) -> tuple[str, str] | None:
-    """Returns the link that leads a merchant from the page `/` to these pages."""
+    """Returns the link from the page `/` to the merchant's pages.
+
+    Returns None if the settings switch these pages off.
+    """
     if not settings.merchant_pages:
         return None
     return "merchant", gettext("Log in to your shop")

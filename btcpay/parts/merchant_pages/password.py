@@ -1,4 +1,4 @@
-"""The login by the owner's password, which also leads to the first run."""
+"""The login with the owner's password. Without a merchant, it leads to the first run."""
 
 import threading
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ HOME = "/merchant"
 
 
 class PasswordViews:
-    """The login page, and the login by its form. They need no session."""
+    """The login page, and the login with the password. They need no session."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
@@ -43,14 +43,15 @@ class PasswordViews:
         self._one_at_a_time = threading.Lock()
 
     def show(self) -> Response:
-        """Shows the ways to log in: the password's form, and that of the mailed link."""
+        """Shows the two ways to log in: a form for the password, and a form for a mailed link."""
         return self._pages.page("merchant/password.html")
 
     def log_in(self, form: Mapping[str, str]) -> Response:
         """Opens a session if the form's password is right, else shows that it is wrong.
 
-        While there is no merchant, it leads to the first run. If there are several, it
-        leads to the page that chooses one.
+        If there is no merchant yet, redirects to the first run. If there are several,
+        redirects to the page on which the owner chooses one of them. Raises RateLimited
+        after too many wrong passwords.
         """
         service = self._service
         path_before_login = form.get("to", "")
@@ -82,9 +83,9 @@ class PasswordViews:
         return response
 
     def _is_right(self, password: str) -> bool:
-        """True if the password is right. A wrong one is counted.
+        """True if the password is right. Counts a wrong password.
 
-        Raises RateLimited after too many wrong ones, even if this one is right: an
+        Raises RateLimited after too many wrong passwords, even if this one is right: an
         attacker must not learn that a guess was right.
         """
         with self._one_at_a_time:
@@ -103,7 +104,7 @@ class PasswordViews:
                 raise RateLimited(window.retry_after_s(now_s))
 
     def _begin(self) -> Response:
-        """Redirects to a new setup link, which creates the first merchant."""
+        """Redirects to a new setup link, with which the visitor creates the first merchant."""
         url = start_url(self._service.db, "")
         if url is None:  # another browser has created the merchant in the meantime
             return Response(status=303, headers={"Location": address("/login")})
@@ -112,17 +113,21 @@ class PasswordViews:
 
 
 def show_shops(visit: Visit) -> Response:
-    """Shows the owner all merchants of this service, to choose one of them."""
+    """Shows the owner all merchants of this service, so that the owner can choose one.
+
+    Raises NotFound if the session was not opened with the owner's password.
+    """
     _require_password_session(visit)
     rows = visit.service.db.rows(merchants.ALL)
     return visit.page("shops.html", shops=rows, own_id=visit.merchant_id)
 
 
 def choose_shop(visit: Visit) -> Response:
-    """Opens a session of the chosen merchant, and ends this one.
+    """Opens a session of the chosen merchant, and ends the present session.
 
     Forms in other tabs belong to the ended session, so they cannot change the chosen
-    merchant.
+    merchant. Raises NotFound if the session was not opened with the owner's password,
+    or if there is no such merchant.
     """
     password_scrypt = _require_password_session(visit)
     service = visit.service
@@ -147,9 +152,9 @@ def choose_shop(visit: Visit) -> Response:
 
 
 def _page_before(to: str) -> str:
-    """Returns the URL of the page that required the login, or of the first page.
+    """Returns the URL of the page that required the login; by default, the page *Today*.
 
-    It is always relative to the root of this service, so it never leads to another
+    The URL is always relative to the root of this service, so it never leads to another
     site.
     """
     path = to.lstrip("/")
@@ -159,9 +164,9 @@ def _page_before(to: str) -> str:
 
 
 def _require_password_session(visit: Visit) -> str:
-    """Returns the hash of the password that opened the session.
+    """Returns the hash of the password with which the session was opened.
 
-    Raises NotFound if a link opened it: then the merchant must not learn of other
+    Raises NotFound if it was opened with a link: the merchant must not learn of other
     merchants.
     """
     password_scrypt = visit.session.password_scrypt
@@ -171,9 +176,9 @@ def _require_password_session(visit: Visit) -> str:
 
 
 def _windows(service: Service) -> WindowKeys:
-    """Yields the windows that count wrong passwords: the visitor's, and one for all visitors.
+    """Yields the rate limits that count wrong passwords: the visitor's and one for everybody.
 
-    A known browser has a window of its own instead.
+    A known browser (see known_browser.py) has a limit of its own instead.
     """
     known_id = known_browser.known_id(service)
     if known_id:

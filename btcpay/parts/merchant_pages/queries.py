@@ -23,10 +23,11 @@ class ListedInvoice(InvoiceWith):
 
 
 class ListedSale(ListedInvoice):
-    """An invoice, with the number of outputs that pay to it and the states of its parts.
+    """An invoice with the number of outputs that pay to it.
 
-    `payments` counts confirmed and unconfirmed outputs. For each part with a
-    `sale_state` there is one more column, whose name is `sale_column`.
+    `payments` is this number; it includes unconfirmed outputs. For each part (optional
+    plug-in) with a `sale_state`, there is one more column with this state. Its name is
+    `sale_column(part)`.
     """
 
     payments: int
@@ -40,10 +41,10 @@ class ListedPayment(PaymentWith):
 
 
 def _invoices(*columns: ColumnBase) -> TypedSelect[ListedInvoice]:
-    """Returns the query of invoices with `columns`.
+    """Returns the query for invoices with these columns in addition to the usual ones.
 
-    Each row has the satoshis that count, and the reason why the invoice needs
-    attention, if any.
+    Each row has the received satoshis that count for the invoice, and the reason why
+    the invoice needs attention, if there is one.
     """
     query = Invoice.select(
         *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.received_sats),
@@ -65,7 +66,7 @@ _INVOICES = _invoices(
 
 
 def sale_column(part: str) -> str:
-    """Returns the name of the column with the state of this part for a sale."""
+    """Returns the name of the column that has the state of a sale in this part (plug-in)."""
     return f"{part}_state"
 
 
@@ -124,7 +125,7 @@ ALARMS = _SALES.where(
 INVOICE_PLACE = keyset.position_query(Invoice).where(_OWN_INVOICE)
 
 # LOOSE_PAYMENTS settle no invoice: they are partial, late, in excess, or for a canceled
-# invoice. A partial index contains only them.
+# invoice. An index of their own makes the query fast.
 PAYMENTS = keyset.older(_PAYMENTS.where(_OWN_PAYMENT), Payment)
 LOOSE_PAYMENTS = PAYMENTS.where(Payment.invoice_id.is_null())
 PAYMENT_PLACE = keyset.position_query(Payment).where(_OWN_PAYMENT)
@@ -136,10 +137,12 @@ MOST_IN_INBOX = 100
 class Session(sessions.Session):
     """A merchant's session.
 
-    `wanting` is the number of invoices, and of rows of parts (optional plug-ins), that
-    need the merchant's attention, at most MOST_IN_INBOX. `others` is 1 if the service
-    has another merchant, else 0. For each part with an inbox there is one more column,
-    whose name is `inbox_column`.
+    - `wanting`: the number of invoices, and of things in parts (optional plug-ins),
+      that need the merchant's attention. Above MOST_IN_INBOX it is not counted further.
+    - `others`: 1 if the service has another merchant, else 0.
+
+    For each part with an inbox, there is one more column. Its name is
+    `inbox_column(part)`.
     """
 
     wanting: int
@@ -147,7 +150,7 @@ class Session(sessions.Session):
 
 
 def _inbox() -> Any:
-    """Returns a subquery of the ids that need attention, for the outer query's merchant."""
+    """Returns a subquery for the ids that need attention, of the outer query's merchant."""
     ids: Any = Attention.select(Attention.invoice_id).where(
         Attention.merchant_id == Merchant.id
     )
@@ -158,7 +161,7 @@ def _inbox() -> Any:
 
 
 def _in_part_inboxes() -> list[Select]:
-    """Returns, for each part with an inbox, a column with the number of ids in it."""
+    """Returns, for each part with an inbox, a column with the number of ids in this inbox."""
     return [
         count_of(part.inbox, MOST_IN_INBOX).alias(inbox_column(name))
         for name, part in hooks.by_part(hooks.MerchantViews).items()
@@ -167,14 +170,14 @@ def _in_part_inboxes() -> list[Select]:
 
 
 def inbox_column(part: str) -> str:
-    """Returns the name of the column with the number of ids in this part's inbox."""
+    """Returns the name of the column that has the number of ids in this part's inbox."""
     return f"{part}_waiting"
 
 
 _Other = Merchant.alias()
 _OTHERS = _Other.select(_Other.id).where(_Other.id != Merchant.id)
 
-# One statement reads what each page needs, including the counts of all parts.
+# One SQL statement loads what every page needs, including the counts of all parts.
 SESSION = typed(
     Session,
     sessions.BY_SECRET.select_extend(
@@ -184,7 +187,7 @@ SESSION = typed(
     ),
 )
 
-# Invoices that need attention, the highest stake first.
+# Invoices that need attention, those with the highest amount in question first.
 WANTING = typed(
     ListedInvoice,
     _INVOICES.select_extend(
@@ -200,7 +203,7 @@ WANTING = typed(
 
 
 def _begins(column: ColumnBase) -> Expression:
-    """Returns the condition that a value is at least `begin` and less than `end`, by bytes.
+    """Returns the condition begin <= value < end, compared by bytes.
 
     The operators are those of `storage/sqlite.py`.
     """
@@ -209,7 +212,7 @@ def _begins(column: ColumnBase) -> Expression:
     )
 
 
-# The newest thousand invoices with exactly this order number. There may be more.
+# Of the invoices with exactly this reference, the newest thousand.
 _OF_REFERENCE = (
     Invoice.select(Invoice.id)
     .where(_OWN_INVOICE & (Invoice.reference == param("begin")))
@@ -221,8 +224,9 @@ _OF_REFERENCE = (
 def _searches(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
     """Returns the queries that find rows by id, address, txid and reference.
 
-    They match the beginning of an id, an address or a txid, and a whole reference. A
-    txid also finds the invoice if the transaction is unconfirmed or has vanished.
+    They match the beginning of an id, an address or a txid, and a whole reference. The
+    query by txid finds an invoice even if the transaction is unconfirmed or has
+    vanished.
     """
     invoice_id = Invoice.id if model is Invoice else Payment.address_invoice_id
     paid_to = Output.select(Output.invoice_id).where(_begins(Output.txid))
@@ -251,9 +255,9 @@ MOST_COUNTED = 500  # the maximum count of a link's invoices; counting more take
 
 
 def _count(*conditions: Expression) -> Select:
-    """Returns a query that counts a link's invoices that fulfil the conditions.
+    """Returns a query that counts the link's invoices that fulfil these conditions.
 
-    It counts at most MOST_COUNTED.
+    The result is never more than MOST_COUNTED.
     """
     of_link = Invoice.payment_link_id == PaymentLink.id
     query = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions)

@@ -1,4 +1,4 @@
-"""Restores a backup in the browser, instead of creating the first merchant."""
+"""Restores a backup in the browser. This is the alternative to creating a first merchant."""
 
 import threading
 from typing import Any
@@ -25,7 +25,7 @@ REFUSED = 400
 
 
 class RestoreViews:
-    """The pages from the upload of a backup to the restored shop. The setup link opens them."""
+    """The pages from the upload of a backup to its restoring. The setup link opens them."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
@@ -44,14 +44,14 @@ class RestoreViews:
         ]
 
     def show_upload(self, token: str) -> Response:
-        """Shows the form for a backup. Raises NotFound if the token is not valid."""
+        """Shows the form for a backup. Raises NotFound if the setup link does not work."""
         require_setup_token(self._service, token)
         return self._upload_page(token)
 
     def upload(self, token: str) -> Response:
         """Receives a backup, and starts a thread that examines it.
 
-        Raises NotFound if the token is not valid.
+        Raises NotFound if the setup link does not work.
         """
         refuse_other_sites(self._service)
         require_setup_token(self._service, token)
@@ -74,14 +74,17 @@ class RestoreViews:
         return _redirect(token, f"/restore/{pending.id}")
 
     def _examine(self, pending: PendingRestore, skip: int) -> None:
-        """Examines the backup, and then frees its lock. It runs in a thread of its own."""
+        """Examines the backup, and then frees its lock. Runs in a thread of its own."""
         try:
             examine(pending, self._service.settings, skip, self._service.now)
         finally:
             pending.release()
 
     def show(self, token: str, id: str) -> Response:
-        """Shows that the examination is running, or its result and the question to restore."""
+        """Shows that the examination is running, or its result and a button to restore.
+
+        Raises NotFound if the setup link does not work, or if there is no such backup.
+        """
         require_setup_token(self._service, token)
         pending = self._find(id)
         # This comes before the report: the report is written before the lock is freed.
@@ -99,7 +102,10 @@ class RestoreViews:
         return self._page("restore_question.html", report=report)
 
     def answer(self, token: str, id: str) -> Response:
-        """Restores the backup and logs in, or deletes the backup, as the owner has decided."""
+        """Restores the backup and logs in, or deletes the backup, as the owner has chosen.
+
+        Raises NotFound if the setup link does not work, or if there is no such backup.
+        """
         refuse_other_sites(self._service)
         require_setup_token(self._service, token)
         pending = self._find(id)
@@ -120,9 +126,9 @@ class RestoreViews:
     def _restore_once(self, pending: PendingRestore) -> str:
         """Restores the backup, and returns the secret of a new session.
 
-        If the button is pressed twice, the browser shows the second response. So the
-        second request, which waits for the first, opens a session too. Raises
-        CommandError.
+        If the owner presses the button twice, the browser shows the second response. So
+        the second request waits for the first, and opens a session without restoring
+        again. Raises CommandError if the backup cannot be restored.
         """
         service = self._service
         browser = request.headers.get("User-Agent", "")
@@ -180,7 +186,7 @@ def _redirect(token: str, path: str) -> Response:
 def _skip_of(text: str) -> int:
     """Parses the number of addresses to leave out; SKIP for an empty text.
 
-    Raises CommandError.
+    Raises CommandError if it is not a whole number from 0 to MOST_SKIP.
     """
     if not text.strip():
         return SKIP

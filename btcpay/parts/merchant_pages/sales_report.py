@@ -16,7 +16,8 @@ from btcpay.web.pages.visit import Line
 from storage.models import MerchantDay
 from storage.queries.totals import days
 
-# Multiples of a power of ten at which a chart ends: half of each is a round number too.
+# The top of a chart is one of these numbers times a power of ten. Half of it is a round number
+# too.
 ROUND = (2, 4, 6, 8, 10)
 EARLIEST = date(2009, 1, 1)  # Bitcoin began in this month
 
@@ -24,8 +25,8 @@ EARLIEST = date(2009, 1, 1)  # Bitcoin began in this month
 class PaymentSum(NamedTuple):
     """The sum of several payments.
 
-    `unpriced` is the number of payments without a value, since no price was known.
-    `value_minor` is the value of the other ones, in minor units (such as cents).
+    `unpriced` is the number of payments that have no value, since no exchange rate was
+    known. `value_minor` is the value of the others, in minor units (such as cents).
     """
 
     payments: int = 0
@@ -39,11 +40,13 @@ def _total(sums: Iterable[PaymentSum]) -> PaymentSum:
 
 
 class SalesReport(NamedTuple):
-    """The sales of several days in one currency, with their value at receipt.
+    """The sales of several days in one currency, with their value when they were received.
 
-    They are of the days on which `currency` was the shop's currency. `by_day` has the
-    sum of each day, in order; `whole` is the sum of these days, `before` the sum of
-    earlier days.
+    Only days on which `currency` was the shop's currency have sales here.
+
+    - `by_day`: the sum of each day, in order.
+    - `whole`: the sum of these days.
+    - `before`: the sum of earlier days.
     """
 
     currency: str
@@ -55,7 +58,7 @@ class SalesReport(NamedTuple):
         return of_minor(took.value_minor, self.currency)
 
     def top(self) -> int:
-        """Returns the upper edge of the chart: a round number of whole units of the currency."""
+        """Returns the top of the chart: a round number of whole units of the currency."""
         unit = 10 ** places_of(self.currency)
         most = max(took.value_minor for took in self.by_day.values())
         edges = (number * 10**zeros for zeros in count() for number in ROUND)
@@ -65,11 +68,12 @@ class SalesReport(NamedTuple):
 def sales_reports(
     rows: Sequence[MerchantDay], first: int, last: int, currency: str
 ) -> list[SalesReport]:
-    """Returns the sales of the days `first` to `last`, with the sum of earlier days in `rows`.
+    """Returns the sales of the days `first` to `last`, and the sum of earlier days in `rows`.
 
-    There is one report per currency, since different currencies are never added up. The
-    first one is in the shop's `currency`; the others only if they have payments. A day
-    without a row has no sales.
+    There is one report for each currency, since different currencies are never added
+    up. The first report is in the shop's `currency`, even if it has no payments. Other
+    reports without payments from `first` to `last` are left out. A day without a row
+    has no sales.
     """
     sums_of: dict[str, dict[int, PaymentSum]] = {currency: {}}
     for row in sorted(rows, key=lambda row: row.currency):
@@ -88,9 +92,9 @@ def sales_reports(
 def amounts(
     reports: Sequence[SalesReport], sum_of: Callable[[SalesReport], PaymentSum]
 ) -> list[tuple[SalesReport, PaymentSum]]:
-    """Returns the reports whose sum has payments, each with that sum.
+    """Returns the reports whose sum has payments, each with this sum.
 
-    If no sum has payments, the first report is returned. `sum_of` returns the sum of a
+    If no sum has payments, returns only the first report. `sum_of` returns the sum of a
     report.
     """
     pairs = [(report, sum_of(report)) for report in reports]
@@ -99,9 +103,9 @@ def amounts(
 
 
 def show_month(visit: Visit) -> Response:
-    """Shows the page of the month in `?month=2026-11`, by default of this month.
+    """Shows the page of the month in `?month=2026-11`; by default, of the current month.
 
-    One statement reads the days of this month and of the month before.
+    One SQL statement loads the days of this month and of the month before.
     """
     today = visit.now.astimezone(visit.zone).date()
     first = _first_of(visit.query.get("month", ""), today)
@@ -146,8 +150,8 @@ def _has_sales(rows: Sequence[MerchantDay], first: date, last: date) -> bool:
 def _first_of(month: str, today: date) -> date:
     """Returns the first day of the requested month.
 
-    If the month is invalid, in the future or too early, it is the first day of this
-    month.
+    If the month is invalid, in the future or before EARLIEST, returns the first day of
+    the current month.
     """
     try:
         first = date.fromisoformat(f"{month}-01")

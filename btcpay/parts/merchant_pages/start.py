@@ -1,7 +1,7 @@
 """The pages of the first run, which create the first merchant in three steps.
 
-Each form contains the fields of the steps before it. Nothing is stored before the last
-step.
+Each form also contains the fields of the steps before. Nothing is stored before the
+last step.
 """
 
 from typing import NoReturn
@@ -37,22 +37,22 @@ from btcpay.web.service import Service
 
 
 class StartViews:
-    """The pages of the first run, which the setup link opens. They need no session."""
+    """The pages of the first run, to which the setup link leads. They need no session."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
         self._steps = StartSteps(service, pages)
 
     def show(self, token: str) -> Response:
-        """Shows the first step. Raises NotFound if the token is not valid."""
+        """Shows the first step. Raises NotFound if the setup link does not work."""
         require_setup_token(self._service, token)
         return self._steps.shop(default_fields())
 
     def press(self, token: str) -> Response:
-        """Shows the next step, the mistakes in this one, or a question about the wallet's text.
+        """Shows the next step, the errors in this step, or a question about the wallet's text.
 
-        Once the shop's first addresses are confirmed, it creates the merchant and logs
-        in. Raises NotFound if the token is not valid.
+        When the visitor has confirmed the shop's first addresses, creates the merchant
+        and logs in. Raises NotFound if the setup link does not work.
         """
         service = self._service
         refuse_other_sites(service)
@@ -71,7 +71,7 @@ class StartViews:
         return self._read(token, fields)
 
     def _read(self, token: str, fields: FormFields) -> Response:
-        """Reads the wallet's text, or the file that replaces it, and shows the next step."""
+        """Parses the wallet's text, or the file given instead of it, and shows the next step."""
         text = fields["file"] or fields["key"]
         try:
             if fields["file"]:
@@ -106,7 +106,7 @@ class StartViews:
     ) -> Response:
         """Creates the merchant, and logs this browser in.
 
-        Raises NotFound if another browser has used the link in the meantime.
+        Raises NotFound if another browser has created a merchant in the meantime.
         """
         service = self._service
         opened = first_run.make_first(
@@ -126,9 +126,10 @@ class StartViews:
         return enter(service, opened)
 
     def _enter_again(self, token: str, fields: FormFields) -> Response:
-        """Logs in a browser whose button was pressed twice, as the first request did.
+        """Logs in a browser that sends the same form a second time, as the first request did.
 
-        Raises NotFound if the merchant was created by another form.
+        Raises NotFound if another form has created the merchant, or if the setup link
+        does not work.
         """
         service = self._service
         secret = first_run.session_of_press(
@@ -144,12 +145,15 @@ class StartViews:
 
 
 def require_setup_token(service: Service, token: str) -> None:
-    """Raises NotFound if the token is not valid or was used; this counts as a failed login."""
+    """Raises NotFound if `token` is not that of the setup link, or if a merchant exists.
+
+    This counts as a failed login.
+    """
     if not first_run.is_open(service.db, token):
         refuse_setup_token(service)
 
 
 def refuse_setup_token(service: Service) -> NoReturn:
-    """Raises NotFound, and counts a failed login."""
+    """Counts a failed login and raises NotFound; after too many, raises RateLimited."""
     count_request(service, failed_auth_windows())
     raise NotFound("there is no such page")

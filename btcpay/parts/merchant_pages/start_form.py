@@ -1,4 +1,4 @@
-"""The form of the first run: reads its fields and its file, and checks them."""
+"""The form of the first run: parses its fields and its file, and checks them."""
 
 import codecs
 import io
@@ -30,8 +30,8 @@ from btcpay.web.pages.forms import (
 )
 from btcpay.web.pages.languages import gettext
 
-# Two of the steps. A form names its own in the field `step`, and in `back` the one to
-# which the person returns.
+# Two of the steps. The form's field `step` has the step to which the form belongs, and the
+# field `back` has the step to which the person wants to return.
 SHOP = "shop"
 WALLET = "wallet"
 EMPTY = {
@@ -58,20 +58,23 @@ FormFields = dict[str, str]
 
 
 class SkipRefused(CommandError):
-    """The number to begin at is not valid. The message is in the request's language."""
+    """The entered number of addresses to leave out is invalid.
+
+    The message is in the language of the request.
+    """
 
 
 def default_fields() -> FormFields:
-    """Returns the values of an empty form, for the browser's language and country."""
+    """Returns the values of an empty form, which depend on the browser's language and country."""
     tag = request.accept_languages.best or ""
     currency = formats.currency_of(tag) or "USD"
     return EMPTY | {"currency": currency, "language": languages.current_language()}
 
 
 def read_start_form() -> FormFields:
-    """Returns the form's fields that are not blank, including the text of the file.
+    """Returns the form's fields that are not empty, including the text of the file.
 
-    Raises InvalidRequest or PayloadTooLarge.
+    Raises InvalidRequest if the form is incomplete, PayloadTooLarge if it is too long.
     """
     if request.mimetype != "multipart/form-data":
         return read_form(long_field=WALLET_FIELD, max_bytes=MAX_UPLOAD_BYTES)
@@ -98,7 +101,7 @@ def read_start_form() -> FormFields:
 
 
 def _text_of_file(content: bytes) -> str:
-    """Returns the text of a file in UTF-8 or, as Windows may write it, in UTF-16."""
+    """Returns the text of a file in UTF-8, or in UTF-16 as Windows may write it."""
     encoding = "utf-8"
     if content.startswith(_UTF_16):
         encoding = "utf-16"
@@ -106,10 +109,10 @@ def _text_of_file(content: bytes) -> str:
 
 
 def without_secrets(fields: FormFields) -> FormFields:
-    """Returns the fields that a form may show again, and no file.
+    """Returns the fields with the texts that a form may show again. The file is emptied.
 
-    A text is empty if it contains a secret, such as a private key, or if it is too long
-    to be examined for one.
+    A text is emptied if it contains a secret, such as a private key, or if it is too
+    long to be searched for one.
     """
     safe = {}
     for name, text in (fields | {FILE_FIELD: ""}).items():
@@ -119,7 +122,7 @@ def without_secrets(fields: FormFields) -> FormFields:
 
 
 def shop_problems(fields: FormFields) -> dict[str, str]:
-    """Returns the errors about the shop's fields, by field, in the request's language."""
+    """Returns the errors in the shop's fields, by field, in the language of the request."""
     problems = {}
     if problem := _name_problem(fields["name"]):
         problems["name"] = problem
@@ -164,7 +167,7 @@ def _name_problem(name: str) -> str:
 def skip_of(text: str) -> int | None:
     """Parses the number of addresses to leave out; None for an empty text.
 
-    Raises SkipRefused.
+    Raises SkipRefused if it is not a whole number from 0 to MOST_SKIPPED.
     """
     text = text.strip()
     if not text:
@@ -184,7 +187,10 @@ def _whole(number: int) -> str:
 
 
 def confirmed_beginning(fields: Mapping[str, str]) -> AccountPosition | None:
-    """Returns the position at which the shop begins, if its addresses are confirmed, else None."""
+    """Returns the position in the account at which the shop begins.
+
+    Returns None if the visitor has not confirmed the shop's first addresses.
+    """
     numbers = (fields["next_index"], fields["used_before"])
     if "same" not in fields or not all(map(_NUMBER.fullmatch, numbers)):
         return None

@@ -1,4 +1,4 @@
-"""The messages of the first run about a wallet's text that it cannot use."""
+"""The messages of the first run about a wallet's text that cannot be used."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from btcpay.web.pages.languages import gettext
 
 
 class Refusal(NamedTuple):
-    """A message in the request's language, and a detail in English, which may be ""."""
+    """A message in the language of the request, and a detail in English or ""."""
 
     message: str
     detail: str = ""
@@ -24,7 +24,7 @@ def nothing_given() -> Refusal:
 
 
 def refusal_of(error: CommandError) -> Refusal:
-    """Returns the refusal for an error about a text. It contains nothing of the text."""
+    """Returns the message for an error about a wallet's text. It repeats nothing of the text."""
     if isinstance(error, SeedWordsShown):
         return Refusal(
             gettext(

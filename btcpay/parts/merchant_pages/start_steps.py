@@ -1,4 +1,4 @@
-"""The pages of the steps of the first run."""
+"""Shows the pages of the first run, one for each step."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from btcpay.web.service import Service
 
 FIRST_ADDRESSES = 3  # shown for comparison with the wallet
 REFUSED = 400
-# The wallets to choose from: those with a menu that shows a text that is read here.
+# The wallets to choose from: those whose menu leads to a text that can be parsed here.
 LISTED_WALLETS = sorted(
     (wallet for wallet in WALLETS if wallet.menu),
     key=lambda wallet: wallet.name.casefold(),
@@ -31,14 +31,14 @@ CAMERA = "camera=(self)"
 
 
 class StartSteps:
-    """The pages of the first run. Each shows what was entered, except secrets."""
+    """The pages of the first run. Each page shows the entered values again, except secrets."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
         self._pages = pages
 
     def choose_account(self, fields: FormFields, wallet_text: WalletText) -> Response:
-        """Shows the accounts of a text, each with its first address."""
+        """Asks which account of a wallet's text to use. Shows the first address of each account."""
         network = self._service.settings.network
         choices = []
         for account in wallet_text.accounts:
@@ -49,7 +49,10 @@ class StartSteps:
     def choose_script_type(
         self, fields: FormFields, account: WalletAccount
     ) -> Response:
-        """Shows the first address of each script type, since the text does not say the type."""
+        """Asks for the script type, since the text does not give it.
+
+        Shows the first address of each script type.
+        """
         network = self._service.settings.network
         choices = []
         for script_type in SCRIPT_TYPES:
@@ -65,10 +68,11 @@ class StartSteps:
         chosen: WalletAccount,
         skip: int | None,
     ) -> Response:
-        """Shows the shop's first addresses: those after the addresses that were used before.
+        """Shows the shop's first addresses, so that the visitor compares them with the wallet's.
 
-        If no explorer has told which were used, and the owner has not entered a number,
-        it shows the wallet's form again, with a field for the number.
+        The shop begins after the addresses that were used before. If no explorer has
+        said which these are, and the visitor has not entered a number, shows the
+        wallet's form again, with a field for this number.
         """
         service = self._service
         start = find_account_start(
@@ -122,8 +126,9 @@ class StartSteps:
     ) -> Response:
         """Shows the form of the wallet.
 
-        `refusal` is the reason why the wallet's text is not accepted. `start` is the
-        position of the shop in its account, if undecided.
+        `refusal` is the reason why the wallet's text was not accepted. `skip_problem`
+        is the error in the number of addresses to leave out. `start` is given if the
+        position at which the shop begins in its account could not be decided.
         """
         is_refused = refusal or skip_problem or start
         page = self._page(

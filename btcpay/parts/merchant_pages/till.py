@@ -37,7 +37,7 @@ from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants
 from storage.values import Values
 
-# A quarter of an hour: the price is fixed only while the customer is there.
+# A quarter of an hour: the exchange rate is fixed only while the customer is there.
 LIFE_HOURS = Decimal("0.25")
 MOST_GRATUITIES = 4
 MOST_GRATUITY_PERCENT = 50
@@ -47,10 +47,11 @@ MOST_SUGGESTED = 4
 
 
 def press(visit: Visit) -> Response:
-    """Creates the invoice of this form and redirects to it (303).
+    """Creates the invoice of this form, and redirects to it (303).
 
-    If the customer is to choose a gratuity, redirects to that page first. An invalid
-    form is shown again. A form that is sent twice creates one invoice.
+    If the customer still has to choose a gratuity, redirects to that page instead.
+    Shows an invalid form again. If the browser sends the same form twice, only one
+    invoice is created.
     """
     service = visit.service
     try:
@@ -84,9 +85,10 @@ def press(visit: Visit) -> Response:
 
 
 def _order(visit: Visit, sale: Sale) -> orders.Order:
-    """Returns the order for amount and gratuity.
+    """Returns the order for the sale's amount plus the gratuity.
 
-    Raises GratuityRefused, and the errors of `Visit.order`.
+    Raises GratuityRefused if the entered gratuity is invalid, and the errors of
+    `Visit.order`.
     """
     gratuity = read_gratuity(visit, sale.amount)
     order_data = {
@@ -98,9 +100,10 @@ def _order(visit: Visit, sale: Sale) -> orders.Order:
 
 
 def ask_gratuity(visit: Visit) -> Response:
-    """Shows the customer a choice of gratuities, on the screen that the cashier has turned.
+    """Shows a choice of gratuities to the customer, to whom the cashier turns the screen.
 
-    The buttons of the page create the invoice.
+    The buttons of the page create the invoice. Raises AmountRefused if the amount in
+    the URL is invalid.
     """
     amount = visit.written_amount(visit.query.get("amount", ""))
     return _ask_gratuity(visit, Sale(amount, visit.query.get("note", "")))
@@ -112,7 +115,7 @@ def _ask_gratuity(
     status: int = 200,
     error: str = "",
 ) -> Response:
-    """Shows the choice of gratuities. `error` is the message about an entered one."""
+    """Shows the choice of gratuities. `error` is the message about an entered gratuity."""
     gratuities = [
         (int(percent), gratuity_of(visit, sale.amount, percent))
         for percent in gratuity_percents(visit)
@@ -132,7 +135,8 @@ def _ask_gratuity(
 def set_gratuities(visit: Visit) -> Response:
     """Stores the percentages that the till offers, and whether the cashier chooses one.
 
-    The form has whole percentages, such as `5 10` or `5 %, 10 %`.
+    The form has whole percentages, such as `5 10` or `5 %, 10 %`. Shows an invalid form
+    again.
     """
     words = visit.form.get("tips", "").replace(",", " ").replace("%", " ").split()
     percents = [int(word) for word in words if word.isdecimal() and len(word) <= 2]
@@ -149,9 +153,9 @@ def set_gratuities(visit: Visit) -> Response:
 
 
 def show_manifest(visit: Visit) -> Response:
-    """Returns the file with which a browser installs the till as an app.
+    """Returns the till's Web Application Manifest (W3C).
 
-    It is a W3C Web Application Manifest.
+    With this file, a browser installs the till as an app.
     """
     manifest = visit.page("manifest.json", background=branding.LIGHT_PAGE)
     manifest.mimetype = "application/manifest+json"
@@ -160,7 +164,7 @@ def show_manifest(visit: Visit) -> Response:
 
 
 def show_invoice(visit: Visit, id: str) -> Response:
-    """Shows the QR code of a sale, and whether it is paid; the page's script polls the status.
+    """Shows the QR code of a sale, and whether it is paid. The page's script polls the status.
 
     Raises NotFound if the invoice is not a sale of the till.
     """
@@ -192,9 +196,10 @@ def show_invoice(visit: Visit, id: str) -> Response:
 def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the form for an amount, and the last sales.
 
-    `?shown=` is the id of a sale that is on the screen already. `values` are more
-    values for the template: `error` about the amount and its possible `readings`,
-    `has_gratuity_error`, or a `problem` with no single field.
+    `?shown=` is the id of a sale that another page on the screen shows already.
+    `values` are further values for the template: the `error` about the amount and its
+    possible `readings`, `has_gratuity_error`, or a `problem` that is about no single
+    field.
     """
     return visit.page(
         "till.html",
@@ -211,10 +216,11 @@ def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
 
 
 def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
-    """Returns the id of the invoice of this form: one that it created before, or a new one.
+    """Returns the id of this form's invoice: the one that it created before, or a new one.
 
-    If the existing invoice has received money, a new one is created: the cashier has
-    then returned to the form with the browser's back button, for the next customer.
+    If the existing invoice has received a payment, a new one is created: then the
+    cashier has returned to the form with the browser's back button, for the next
+    customer.
     """
     service = visit.service
     with visit.create_once("inv", invoices.WHOLE) as (id, exists):
@@ -233,14 +239,17 @@ def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
 
 
 def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
-    """Returns the values for the list of the last sales.
+    """Returns the template's values for the list of the last sales.
 
-    - `listed`: the last sales. `taken_back`: the ids of those whose payment is gone.
-    - `alarms`: all sales whose payment is gone, except `shown_id`, the sale that the
-      page itself shows to a customer.
+    - `listed`: the last sales.
+    - `taken_back`: the ids of those that lost a payment again, since it vanished or its
+      block left the best chain.
+    - `alarms`: the unpaid sales, of any age, that need attention for this reason,
+      except `shown_id`, the sale that the page itself shows to a customer.
     - `is_waiting`: True if a listed sale is paid but unconfirmed, so that its payment
       may still vanish.
-    - `suggested`: the result of `frequent_sales`. `notes`: the notes of the last sales.
+    - `suggested`: the result of `frequent_sales`.
+    - `notes`: the notes of the last sales.
     """
     db = visit.service.db
     parameters = Values(merchant_id=visit.merchant_id, limit=RECENT_SALES)
@@ -271,8 +280,8 @@ def frequent_sales(
 ) -> list[tuple[Decimal, str]]:
     """Returns the most frequent amounts with their notes, the smallest amount first.
 
-    The amounts are without gratuities. Each was sold at least twice. There are at most
-    MOST_SUGGESTED.
+    The amounts are without gratuities. Each amount was sold at least twice with its
+    note. At most MOST_SUGGESTED are returned.
     """
     sold = Counter[tuple[Decimal, str]]()
     for row in rows:

@@ -1,4 +1,4 @@
-"""Parses the till's form: an amount or a sum of amounts, a note, a gratuity."""
+"""Parses the till's form: an amount or a sum of amounts, a note, and a gratuity."""
 
 from decimal import Decimal
 from typing import NamedTuple
@@ -16,21 +16,22 @@ OTHER_GRATUITY = "other"
 
 
 class Sale(NamedTuple):
-    """The price of a sale without its gratuity, and its note."""
+    """The amount of a sale without its gratuity, and the sale's note."""
 
     amount: Decimal
     note: str
 
 
 class GratuityRefused(AmountRefused):
-    """The entered gratuity is invalid. The message is in the request's language."""
+    """The entered gratuity is invalid. The message is in the language of the request."""
 
 
 def read_sale(visit: Visit) -> Sale:
-    """Returns the amount to pay and the note. Raises AmountRefused.
+    """Returns the amount to pay and the note in the form.
 
-    The amount is that of a suggestion's button, an entered one, or a sum such as
-    `4.20+3`. The amounts of a sum become the note if none was entered.
+    The amount is that of the pressed suggestion, an entered amount, or an entered sum
+    such as `4.20+3`. If no note was entered, the amounts of a sum become the note.
+    Raises AmountRefused if an amount is invalid.
     """
     form = visit.form
     suggestion, _, suggested_note = form.get("suggested", "").partition(" ")
@@ -44,7 +45,7 @@ def read_sale(visit: Visit) -> Sale:
 
 
 def _read_sum(visit: Visit, text: str) -> list[Decimal]:
-    """Returns the amounts that are separated by `+`. Raises AmountRefused."""
+    """Returns the amounts that `+` separates. Raises AmountRefused if one is invalid."""
     parts = text.split("+")
     if len(parts) == 1 or len(text) > LONGEST_SUM:
         return [visit.amount(text)]
@@ -72,7 +73,7 @@ def gratuity_percents(visit: Visit) -> list[str]:
 def read_gratuity(visit: Visit, amount: Decimal) -> Decimal:
     """Returns the gratuity that the form chooses; 0 if the shop does not offer it.
 
-    Raises GratuityRefused if the customer entered one that is no amount.
+    Raises GratuityRefused if the customer has entered a gratuity that is not an amount.
     """
     choice = visit.form.get("tip", "")
     if choice == OTHER_GRATUITY and gratuity_percents(visit):
@@ -84,7 +85,7 @@ def read_gratuity(visit: Visit, amount: Decimal) -> Decimal:
 
 
 def gratuity_of(visit: Visit, amount: Decimal, percent: str) -> Decimal:
-    """Returns the gratuity of this percentage; 0 if the percentage is not offered."""
+    """Returns the gratuity of this percentage; 0 if the shop does not offer the percentage."""
     number = 0
     if percent in gratuity_percents(visit):
         number = int(percent)

@@ -1,4 +1,4 @@
-"""Queries for a merchant's first page: the shop's row, and the pending payments."""
+"""Queries for the page *Today*: the shop's row, and the pending payments."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from storage.statement import eq, param, typed
 
 
 def _fact(key: Key) -> Select:
-    """Returns a column with a number from the table of facts: a time or a count."""
+    """Returns a column with a number, a time or a count, from the table of facts."""
     number = Fact.select(Fact.value.cast("BIGINT")).where(Fact.name == key.value)
     return number.alias(key.value)
 
@@ -57,8 +57,8 @@ SHOP = typed(
     .join(blocks.BEST, JOIN.LEFT_OUTER, on=blocks.IS_BEST)
     .where(Merchant.id == param("merchant_id")),
 )
-# The outputs that do not count yet, newest first. There is one row per invoice, with the
-# outputs' sum and the time when the first one was seen.
+# The outputs that do not count yet, since they lack confirmations, newest first. There is one
+# row per invoice, with the outputs' sum and the time when the first of them was seen.
 ON_ITS_WAY = typed(
     OutputWith,
     Output.select(

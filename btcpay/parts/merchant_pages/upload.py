@@ -1,4 +1,7 @@
-"""Receives an uploaded backup: one file and a few fields. It is streamed to the disk."""
+"""Receives an uploaded backup: one file and a few fields.
+
+The file is written to the disk while it arrives, so it is never in memory as a whole.
+"""
 
 import io
 import shutil
@@ -27,8 +30,8 @@ INCOMPLETE = "the file arrived incomplete: send it again"
 def receive_backup(target: Path) -> dict[str, str]:
     """Writes the uploaded file to `target`, and returns the form's other fields.
 
-    Raises CommandError if the form has no file, is too large or incomplete, or if the
-    disk has too little room.
+    Raises CommandError if the form has no file, if it is too large or incomplete, or if
+    the disk has too little room.
     """
     request.max_content_length = MAX_BYTES
     _refuse_full_disk(target.parent)

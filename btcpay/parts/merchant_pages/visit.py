@@ -1,4 +1,4 @@
-"""One request of a logged-in merchant, in the form in which views get it."""
+"""One request of a logged-in merchant, as the pages' view functions get it."""
 
 import hmac
 import re
@@ -50,8 +50,8 @@ MAX_DAY_CHARACTERS = 20
 LAST_DAY = date.max - timedelta(days=1)
 # The ids of invalid fields in a page's HTML.
 _INVALID_ID = re.compile(r'<\w+ id="([\w-]+)"[^>]* aria-invalid="true"')
-# The maximum size of a form with a file. It is more than the maximum size of the file,
-# so that the page can say that the file is too large.
+# The maximum size of a form with a file. It is more than the maximum size of the file, so
+# that a form with a slightly larger file arrives, and the page can tell the merchant.
 MAX_UPLOAD_BYTES = 1_000_000
 
 
@@ -59,7 +59,7 @@ def address(path: str = "", **query: object) -> str:
     """Returns the URL of a merchant's page, relative to the page of this request.
 
     `path` is the path below ROOT, such as `/invoices`. `query` has the parameters;
-    those that are None or "" are omitted.
+    parameters whose value is None or "" are left out.
     """
     parameters = {
         name: value for name, value in query.items() if value not in (None, "")
@@ -93,7 +93,7 @@ def set_session_cookie(
 ) -> None:
     """Sets the session cookie, which expires after `life`.
 
-    Each page sets it again, which extends the session.
+    Each page sets the cookie again, so that it expires later.
     """
     name, is_https = _cookie(service)
     response.set_cookie(
@@ -117,8 +117,8 @@ def clear_session_cookie(service: Service, response: Response) -> None:
 class Visit:
     """A request and its session.
 
-    `secret` is the secret in the session cookie. `now` is the time that all code of the
-    request uses.
+    `secret` is the secret in the session cookie. `now` is the time of the request,
+    which all code uses that handles it.
     """
 
     service: Service
@@ -129,15 +129,15 @@ class Visit:
 
     @property
     def merchant_id(self) -> int:
-        """The id of the session's merchant. Each query of a view must be limited to it."""
+        """The id of the session's merchant. Each query of a view must be limited to this id."""
         return self.session.merchant_id
 
     @property
     def is_owner(self) -> bool:
         """True if the session may do what concerns the whole service, such as a backup.
 
-        That is so if the owner's password opened it, or if the service has no other
-        merchant. A till-only session never may.
+        The session must have been opened with the owner's password, or the service must
+        have only one merchant. A till-only session is never the owner's.
         """
         if self.session.till_only:
             return False
@@ -145,7 +145,7 @@ class Visit:
 
     @property
     def is_only_owner(self) -> bool:
-        """True for the owner of a service with one merchant."""
+        """True if the session is the owner's, and the service has only one merchant."""
         return self.is_owner and not self.session.others
 
     @cached_property
@@ -163,10 +163,10 @@ class Visit:
 
     @cached_property
     def currency(self) -> str:
-        """The currency of the amounts in the form.
+        """The currency of the amounts in the form; by default, the shop's.
 
-        The form names it, since the merchant may have changed the shop's currency after
-        the form was shown. Raises InvalidRequest.
+        The form contains it, since the merchant may have changed the shop's currency
+        after the form was shown. Raises InvalidRequest if there is no such currency.
         """
         currency = self.form.get("currency", self.session.currency)
         if currency not in CODES:
@@ -175,11 +175,14 @@ class Visit:
 
     @property
     def dust_limit_sats(self) -> int:
-        """The minimum in satoshis that a wallet can send to the merchant's account."""
+        """The lowest amount in satoshis that nodes relay to the merchant's addresses."""
         return dust_limit_of_account(self.session.descriptor)
 
     def amount(self, text: str) -> Decimal:
-        """Parses an entered amount in the form's currency. Raises AmountRefused."""
+        """Parses an amount that a person entered, in the form's currency.
+
+        Raises AmountRefused if it is invalid.
+        """
         return read_amount(
             text,
             self.currency,
@@ -188,7 +191,10 @@ class Visit:
         )
 
     def written_amount(self, text: str) -> Decimal:
-        """Parses an amount that a page has written into a form or URL. Raises AmountRefused."""
+        """Parses an amount that a page has written into a form or URL.
+
+        Raises AmountRefused if it is invalid.
+        """
         return read_written_amount(
             text,
             self.currency,
@@ -197,10 +203,11 @@ class Visit:
         )
 
     def order(self, fields: Mapping[str, Any], **more: str | None) -> Order:
-        """Returns an order in the form's currency. Raises InvalidRequest or CommandError.
+        """Returns an order in the form's currency.
 
-        `fields` are the order's fields as in the API's create-invoice. `more` are
-        further columns of the invoice.
+        `fields` are the order's fields as in the API's operation create-invoice. `more`
+        are further columns of the invoice. Raises InvalidRequest or CommandError if a
+        field is invalid.
         """
         details = load(NEW_PRICED_INVOICE, fields) | more
         currency = self.currency
@@ -214,11 +221,11 @@ class Visit:
         return request.args.to_dict()
 
     def day(self, name: str) -> date | None:
-        """Returns the day in a parameter, or in a field of a POST; None if it is empty.
+        """Returns the day in a URL parameter, or in a field of a POST; None if it is empty.
 
-        A day after LAST_DAY is replaced by LAST_DAY, so that the next day exists.
-        Raises InvalidRequest for a text that is no day: if it were ignored, a list
-        would have more rows than requested.
+        A day after LAST_DAY is replaced by LAST_DAY, so that a next day exists. Raises
+        InvalidRequest for a text that is no day: if it were ignored, a list would have
+        more rows than requested.
         """
         fields = self.query
         if request.method == "POST":
@@ -233,7 +240,7 @@ class Visit:
         return min(day, LAST_DAY)
 
     def choice(self, name: str, words: Collection[str]) -> str:
-        """Returns the parameter's value; "" if it is missing.
+        """Returns the value of a URL parameter; "" if it is missing.
 
         Raises InvalidRequest if the value is not one of `words`.
         """
@@ -243,10 +250,11 @@ class Visit:
         return value
 
     def get_or_404(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
-        """Returns the merchant's row with this id. Raises NotFound.
+        """Returns the row with this id. Raises NotFound if the merchant has no such row.
 
-        The query may ignore `merchant_id`: the owner is compared here. A text that is
-        no id does not reach the database.
+        The query may ignore its parameter `merchant_id`: this method compares the row's
+        merchant. If the text does not have the form of an id, the query is not
+        executed.
         """
         values: Values = {"id": id, "merchant_id": self.merchant_id}
         row = None
@@ -264,11 +272,12 @@ class Visit:
 
     @contextmanager
     def create_once(self, prefix: str, by_id: Typed[Any]) -> Iterator[tuple[str, bool]]:
-        """Opens a transaction in which a form creates one row, even if the form is sent twice.
+        """Opens a database transaction in which a form creates a row only once.
 
-        Yields the row's id, and whether the query `by_id` finds that row already. The
-        id is derived from the form's id and its fields. The transaction locks the
-        merchant's row, so that the second request waits for the first.
+        Yields the id for the row, and True if the query `by_id` finds a row with this
+        id: then the same form was sent before. The id is derived from the form's id and
+        its fields. The transaction locks the merchant's row, so that a second request
+        waits for the first.
         """
         db = self.service.db
         id = derived_id(prefix, self.secret, f"press {self._press}")
@@ -279,7 +288,8 @@ class Visit:
     def form_secret(self) -> str:
         """Returns the secret that this form creates. No table stores it in clear text.
 
-        It is derived from the session's secret, the form's id and its fields.
+        It is derived from the session's secret, the form's id and the form's fields. So
+        the same form creates the same secret again.
         """
         return derived_base62(self.secret, f"secret {self._press}")
 
@@ -291,7 +301,7 @@ class Visit:
     def _token(self) -> str:
         """The CSRF token of this session's forms.
 
-        It cannot be computed without the secret in the cookie.
+        Nobody can compute it without the secret in the session cookie.
         """
         return hmac.digest(self.secret.encode(), b"form", "sha256").hex()
 
@@ -322,7 +332,7 @@ class Visit:
     def redirect(self, path: str = "", **query: object) -> Response:
         """Redirects (303) to a merchant's page after a form was sent.
 
-        `done` in `query` is the name of the message that the page shows, such as
-        "accepted".
+        The parameter `done` in `query` is the name of a message that the page shows,
+        such as "accepted".
         """
         return Response(status=303, headers={"Location": address(path, **query)})

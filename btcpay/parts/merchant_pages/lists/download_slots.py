@@ -1,4 +1,7 @@
-"""Slots for long downloads. A slow client loses its slot if another client needs it."""
+"""Limits how many long downloads run at the same time.
+
+Each download has a slot. A slow client loses its slot if another client needs one.
+"""
 
 import contextlib
 import socket
@@ -13,13 +16,13 @@ SEND_BYTES = 131_072
 
 
 class SlotLost(ConnectionError):
-    """Aborts a download that has lost its slot; its client gets an incomplete file."""
+    """Aborts a download that has lost its slot. Its client gets an incomplete file."""
 
 
 class DownloadSlot:
-    """One of the downloads that may run at the same time.
+    """The right of one download to run.
 
-    It ends when the download is finished, or when another download takes its slot.
+    It ends when the download is finished, or when another download gets the slot.
     """
 
     def __init__(
@@ -37,9 +40,9 @@ class DownloadSlot:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
 
     def send(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Yields the pieces, and measures how fast the client reads them.
+        """Yields the pieces, and measures how fast the client receives them.
 
-        Raises SlotLost if the slot was given to another download.
+        Raises SlotLost if another download has got the slot meanwhile.
         """
         began_s = self._slots.clock()
         for piece in pieces:
@@ -65,12 +68,12 @@ class DownloadSlot:
 
 
 class DownloadSlots:
-    """A limited number of slots for downloads at the same time.
+    """A limited number of slots for downloads that run at the same time.
 
-    There are `most` slots. If another client needs one, the slowest client loses its
-    slot, provided that it is `slow_s` seconds behind the pace of `least_pace` bytes a
-    second. A client that reads faster for a while cannot save up time. `clock` returns
-    seconds.
+    There are `most` slots. If another client needs a slot, the slowest client loses its
+    own, but only if it is `slow_s` seconds behind the pace of `least_pace` bytes per
+    second. A client that was faster than this pace for a while gets no credit for it.
+    `clock` returns seconds.
     """
 
     def __init__(
@@ -88,9 +91,9 @@ class DownloadSlots:
         self._slots: list[DownloadSlot] = []
 
     def take(self, connection: socket.socket | None) -> DownloadSlot | None:
-        """Returns a slot for a download on that connection.
+        """Returns a slot for a download over that connection.
 
-        Returns None if all slots are in use by clients that are fast enough.
+        Returns None if all slots are in use and all their clients are fast enough.
         """
         with self._lock:
             if len(self._slots) >= self._most and not self._free_slowest():

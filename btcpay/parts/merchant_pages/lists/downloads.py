@@ -1,6 +1,6 @@
 """Downloads of payments as files for the bookkeeper, and links to such files.
 
-The files are streamed.
+A file is sent while it is composed, so it is never in memory as a whole.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,7 +37,8 @@ MOST_LINKS = 20
 def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
     """Shows the page of downloads.
 
-    `link` is a link that was just created; `url` is its URL, which is shown only once.
+    `link` is a link that was just created, and `url` is its URL. The URL is shown only
+    this once.
     """
     db = visit.service.db
     now_ms = to_ms(visit.now)
@@ -55,9 +56,10 @@ def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
 
 
 def make_link(visit: Visit) -> Response:
-    """Creates a link to the payments of the days `from` to `to`, valid for LINK_LIFE.
+    """Creates a link to the payments of the days `from` to `to`, which works for LINK_LIFE.
 
-    A form that is sent twice creates one link. Raises InvalidRequest.
+    If the browser sends the same form twice, only one link is created. Raises
+    InvalidRequest if the days are invalid, or if MOST_LINKS links work already.
     """
     db = visit.service.db
     first = visit.day("from")
@@ -97,9 +99,10 @@ def revoke(visit: Visit, id: str) -> Response:
 
 
 def send_file_of_link(service: Service, secret: str) -> Response:
-    """Returns the file of a link.
+    """Returns the file to which a link leads.
 
-    Raises NotFound if the link is unknown, revoked or expired.
+    Raises NotFound if the link is unknown, revoked or expired, and RateLimited if too
+    many downloads run.
     """
     now_ms = to_ms(service.now())
     link = service.db.get_or_none(
@@ -115,7 +118,8 @@ def send_file_of_link(service: Service, secret: str) -> Response:
 def send_payments(visit: Visit) -> Response:
     """Returns the payments of the days `?from=` to `?to=` as a file in the format `?format=`.
 
-    The default format is CSV. Raises InvalidRequest.
+    The default format is CSV. Raises InvalidRequest if a parameter is invalid, and
+    RateLimited if too many downloads run.
     """
     form = visit.query.get("format", "csv")
     first = visit.day("from")
@@ -165,7 +169,7 @@ def _payments(
 def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
     """Yields CHUNK_LINES lines at a time, encoded as UTF-8.
 
-    Sending a chunk costs as little as sending a single line.
+    A chunk of many lines takes no longer to send than a single line.
     """
     remaining = iter(lines)
     while chunk := "".join(islice(remaining, CHUNK_LINES)):

@@ -1,4 +1,4 @@
-"""Lists the merchant's invoices and payments by page, and searches them."""
+"""Lists the merchant's invoices and payments page by page, and searches them."""
 
 import re
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ PIECE = 1_000  # rows whose texts one request searches, in a few hundredths of a
 MOST_CHARACTERS = 200  # of a search text; the longest id, address or txid has 90
 END = "\x7f"  # sorts after every character of an id or an address
 
-# The shortest beginnings of values that are searched. Shorter ones would match too many
-# of a million rows. Patterns that ignore case are for values stored in lower case.
+# Patterns for the beginnings of values that can be searched. Shorter beginnings would match too
+# many of a million rows. Patterns that ignore case are for values stored in lower case.
 _BEGINNINGS = (
     ("id", re.compile(r"(inv_[0-9A-Za-z]{4,24})")),
     ("address", re.compile(r"\A((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)),
@@ -56,8 +56,8 @@ def search(
 ) -> ListPage:
     """Returns a page of the rows with this id, address, txid or reference.
 
-    If there are none, the page has the rows that contain the words or the amount of
-    `query`. `after_id` is the id of the row after which the search continues; "" for
+    If there are none, returns a page of the rows that contain the words or the amount
+    in `query`. `after_id` is the id of the row after which the search continues; "" for
     the first page.
     """
     rows = []
@@ -79,7 +79,8 @@ def _by_name(
     """Returns the rows that match an id, an address, a txid or a reference.
 
     `query` may be the beginning of an id, an address or a txid, or a text that contains
-    one, such as a page's URL or a payment URI. A reference must match exactly.
+    such a beginning, for example a page's URL or a payment URI. A reference must match
+    as a whole.
     """
     values: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
     bare_text = strip_scheme(strip_unseen(query))
@@ -103,9 +104,9 @@ def _by_name(
 
 
 def _in_texts(db: Database, listing: Listing, query: str, after_id: str) -> ListPage:
-    """Returns the rows with these words or this amount.
+    """Returns the rows that contain these words or this amount.
 
-    It searches the PIECE rows that follow the row with the id `after_id`.
+    It searches only the PIECE rows that follow the row with the id `after_id`.
     """
     place = listing.position_of(db, after_id) or FIRST
     rows = cast(
@@ -123,7 +124,7 @@ def _in_texts(db: Database, listing: Listing, query: str, after_id: str) -> List
 
 
 def is_match(row: ListedRow, query: str) -> bool:
-    """True if the row contains all words of `query`, or has the amount in it."""
+    """True if the row's texts contain all words of `query`, or if `query` is its amount."""
     payer = (row.customer_email, row.customer_name, row.customer_note)
     texts = (row.description, row.reference, *payer)
     text = "\n".join(filter(None, texts)).casefold()
@@ -132,9 +133,10 @@ def is_match(row: ListedRow, query: str) -> bool:
 
 
 def _is_amount_of(row: ListedRow, query: str) -> bool:
-    """True if the text is one of the row's amounts, in its currency, satoshis or bitcoin.
+    """True if `query` is one of the row's amounts, in its currency, satoshis or bitcoin.
 
-    A unit in the text must be the amount's: `€25` matches only amounts in euros.
+    If `query` has a unit, it must be the unit of the amount: `€25` matches only amounts
+    in euros.
     """
     match = _AMOUNT.fullmatch(query)
     if match is None:
@@ -161,10 +163,10 @@ def _is_unit(unit: str, currency: str) -> bool:
 
 
 def loose_kind(status: InvoiceStatus, expires_ms: int | None, came_ms: int) -> str:
-    """Returns why a payment of an invoice with this status settles nothing.
+    """Returns why a payment of an invoice with this status does not count for the invoice.
 
-    The result is "late", "part", "after_cancellation" or "on_top". `came_ms` is when
-    the payment was first seen, or the time of its block if that is earlier.
+    The result is "late", "part", "after_cancellation" or "on_top". `came_ms` is the
+    time when the payment was first seen, or the time of its block if that is earlier.
     """
     if status == InvoiceStatus.EXPIRED:
         if expires_ms is not None and came_ms >= expires_ms:
@@ -181,8 +183,8 @@ def loose_kind(status: InvoiceStatus, expires_ms: int | None, came_ms: int) -> s
 def show_invoices(visit: Visit) -> Response:
     """Shows a page of the list of invoices, or of a search.
 
-    If a search by id, address, txid or reference finds a single invoice, redirects to
-    it.
+    If a search by id, address, txid or reference finds only one invoice, redirects to
+    that invoice.
     """
     own: Values = {"merchant_id": visit.merchant_id}
     older = queries.INVOICES
@@ -204,7 +206,7 @@ def show_invoices(visit: Visit) -> Response:
 
 
 def _notes_of(row: queries.ListedSale) -> list[str]:
-    """Returns the notes of parts (optional plug-ins) about a sale, for example its refund."""
+    """Returns the notes of parts (optional plug-ins) about a sale, such as "Refunded"."""
     notes = []
     for name, part in hooks.by_part(hooks.MerchantViews).items():
         state = getattr(row, queries.sale_column(name), None)
@@ -214,7 +216,7 @@ def _notes_of(row: queries.ListedSale) -> list[str]:
 
 
 def show_payments(visit: Visit) -> Response:
-    """Shows a page of all payments, of those that settle no invoice, or of a search."""
+    """Shows a page of all payments, of the payments that settle no invoice, or of a search."""
     kind = visit.choice("kind", ("loose",))
     older = queries.PAYMENTS
     if kind:
@@ -232,7 +234,7 @@ def show_payments(visit: Visit) -> Response:
 
 
 def _page(visit: Visit, listing: Listing, names: QueryByName) -> tuple[str, ListPage]:
-    """Returns the search text and a page of the rows that it finds.
+    """Returns the search text and a page of the rows that the search finds.
 
     Without a search text, returns "" and a page of the list.
     """

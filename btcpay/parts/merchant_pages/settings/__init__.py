@@ -1,4 +1,4 @@
 """The settings that a merchant can change in the browser.
 
-They are checked by the same functions as on the command line.
+The same functions check them as on the command line.
 """

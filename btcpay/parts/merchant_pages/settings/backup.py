@@ -28,10 +28,10 @@ UNAVAILABLE = 503
 
 
 def show(visit: Visit, problem: str = "") -> Response:
-    """Shows what a backup contains, and the button that downloads one.
+    """Shows what a backup contains, and a button that downloads a backup.
 
-    `problem` is the reason, in English, why none could be made. Raises NotFound for a
-    session that is not the owner's.
+    `problem` is the reason, in English, why no backup could be made. Raises NotFound if
+    the session is not the owner's.
     """
     _require_owner(visit)
     db = visit.service.db
@@ -45,11 +45,11 @@ def show(visit: Visit, problem: str = "") -> Response:
 
 
 def send(visit: Visit) -> Response:
-    """Makes a backup, as `blocktill backup` does, and streams it.
+    """Makes a backup, as `blocktill backup` does, and sends it while reading it from the disk.
 
-    Raises NotFound for a session that is not the owner's, and for a database on a
-    server, whose own program makes its backups. Raises RateLimited while another backup
-    is downloaded.
+    Raises NotFound if the session is not the owner's, or if the database is on a
+    server, which has its own program for backups. Raises RateLimited while another
+    backup is downloaded.
     """
     _require_owner(visit)
     if visit.service.db.is_server:
@@ -76,9 +76,9 @@ def send(visit: Visit) -> Response:
 
 
 def _pieces(visit: Visit, file: BinaryIO, slot: DownloadSlot) -> Iterator[bytes]:
-    """Yields the file, then stores the time of the backup.
+    """Yields the content of the file, then stores the time of the backup.
 
-    Nothing is stored if the browser aborts the download.
+    If the browser aborts the download, no time is stored.
     """
     while piece := file.read(CHUNK_BYTES):
         yield piece
@@ -89,7 +89,7 @@ def _pieces(visit: Visit, file: BinaryIO, slot: DownloadSlot) -> Iterator[bytes]
 
 
 def _require_owner(visit: Visit) -> None:
-    """Raises NotFound for a session that is not the owner's.
+    """Raises NotFound if the session is not the owner's.
 
     Other merchants must not see that the page exists.
     """

@@ -11,8 +11,8 @@ SURE = "sure"  # the hidden field with the text that was questioned before
 def doubt(form: Mapping[str, str], field: str, address: str) -> str:
     """Returns the question about the address in the form's field; "" if there is none.
 
-    There is none if the form repeats a text that was questioned before: sending the
-    form once more confirms it.
+    If the form has the same text that was questioned before, there is no question: the
+    merchant confirms the text by sending the form once more.
     """
     if not address or form.get(SURE) == form.get(field):
         return ""

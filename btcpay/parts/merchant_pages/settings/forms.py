@@ -30,7 +30,7 @@ Fields = dict[str, Any]
 class Form(NamedTuple):
     """A form of the settings.
 
-    `checks` has, for each field, a function that returns the value to store; it raises
+    `checks` has a function for each field. It returns the value to store, and raises
     CommandError or ValueError if the text is invalid. `store` stores the values.
     """
 
@@ -45,7 +45,7 @@ def _store_brand(visit: Visit, change: Any) -> None:
 def _store_counting(visit: Visit, change: Fields) -> None:
     """Stores the currency, and the time zone if it has changed.
 
-    After a change of the time zone the sums of all days are computed again.
+    If the time zone has changed, the sums of all days are computed again.
     """
     db = visit.service.db
     owner = visit.merchant_id
@@ -127,7 +127,7 @@ FORMS = {
 
 
 def advice() -> Mapping[str, str]:
-    """Returns, for each field, what a valid value is, in words for the merchant."""
+    """Returns, for each field, a description of valid values in words for the merchant."""
     url = gettext("This must be a web address such as https://shop.example.com/orders.")
     listed = gettext("Please choose one from the list.")
     accent = gettext(

@@ -26,10 +26,10 @@ MOST_COUNTED = 100  # the maximum number of keys, webhooks or browsers to count
 
 
 class Summary(NamedTuple):
-    """The values for the list that the session does not have.
+    """Values for the list of settings that the session does not have.
 
-    `devices`, `keys` and `webhooks` are the numbers of those in use, at most
-    MOST_COUNTED.
+    `devices`, `keys` and `webhooks` are the numbers of those that work. Above
+    MOST_COUNTED they are not counted further.
     """
 
     wallet_gap_limit: int
@@ -78,7 +78,7 @@ SUMMARY = typed(
 
 
 def show(visit: Visit) -> Response:
-    """Shows the name of each page of settings, and a summary of its values in one line."""
+    """Shows the name of each page of settings, with a summary of its values in one line."""
     service = visit.service
     summary = service.db.get(
         SUMMARY,

@@ -1,4 +1,4 @@
-"""The page of the mail server, for a service with only one merchant."""
+"""The page of the mail server. It exists only if the service has a single merchant."""
 
 from typing import Any
 
@@ -28,11 +28,12 @@ CONFLICT = 409
 
 
 def show(visit: Visit, status: int = 200, **values: Any) -> Response:
-    """Shows the mail server in use, a form for a test mail, and the form that sets the server.
+    """Shows the mail server in use, a form for a test mail, and a form to set the server.
 
-    The last one is missing if the mail server is set in the environment. `values` are
-    more values for the template: the outcome of a test, or `entries` and
-    `field_errors`.
+    The form to set the server is missing if the environment variables set the server.
+    `values` are further values for the template: the outcome of a test, or `entries`
+    and `field_errors`. Raises NotFound unless the owner of a service with one merchant
+    asks.
     """
     _require_owner(visit)
     service = visit.service
@@ -57,9 +58,9 @@ def show(visit: Visit, status: int = 200, **values: Any) -> Response:
 
 
 def save(visit: Visit) -> Response:
-    """Stores the form and redirects. An invalid form is shown again.
+    """Stores the form and redirects. Shows an invalid form again.
 
-    Passwords are never shown, so the owner has to enter it again.
+    A form never shows a password, so the owner must enter the password again.
     """
     _require_owner(visit)
     if is_in_settings(visit.service.settings):
@@ -84,7 +85,10 @@ def remove(visit: Visit) -> Response:
 
 
 def test(visit: Visit) -> Response:
-    """Sends a test mail to the entered address, and shows the mail server's response."""
+    """Sends a test mail to the entered address, and shows the mail server's response.
+
+    Raises NotFound if no mail server is set.
+    """
     _require_owner(visit)
     service = visit.service
     account = mail_account(service.settings, service.db)

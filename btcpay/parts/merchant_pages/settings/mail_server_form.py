@@ -1,4 +1,4 @@
-"""The form of the mail server: checks the fields, and stores them in one step."""
+"""The form of the mail server: checks the fields, and stores all of them together."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ Fields = dict[str, str]
 
 
 class FormValues(NamedTuple):
-    """The form's checked values. If `password` is empty, the stored one is kept."""
+    """The form's checked values. If `password` is empty, the stored password is kept."""
 
     host: str
     port: int
@@ -34,10 +34,10 @@ class FormValues(NamedTuple):
     sender_address: str
 
     def is_same_login(self, row: StoredMailServer) -> bool:
-        """True if the stored password may be sent to the server of these values.
+        """True if the stored password belongs to the server and user in these values.
 
-        Otherwise, somebody who has access to a session for a minute could have the
-        password sent to a server of their own.
+        Only then may it be kept. Otherwise, somebody with access to the browser for a
+        minute could have the password sent to a server of their own.
         """
         stored = (row.host, row.port, row.user_name)
         return stored == (self.host, self.port, self.user_name)
@@ -60,7 +60,7 @@ def stored_fields(row: StoredMailServer | None) -> Fields:
 def check(form: Fields, field_errors: Fields) -> FormValues | None:
     """Returns the checked values; None if a field is invalid.
 
-    Adds a message to `field_errors` for each invalid field.
+    Adds an error message to `field_errors` for each invalid field.
     """
     is_tls = form.get("encryption") != "starttls"
     checks: dict[str, Callable[[str], Any]] = {
@@ -114,10 +114,10 @@ def _advice() -> Mapping[str, str]:
 
 
 def store(visit: Visit, values: FormValues, field_errors: Fields) -> None:
-    """Stores the values. If no password is entered, keeps the stored one if that is allowed.
+    """Stores the values. If no password is entered, keeps the stored one if it may be kept.
 
-    If it is not allowed, stores nothing, and adds the message to `field_errors` that
-    the password is missing.
+    If the user needs a password and there is none to store, stores nothing, and adds an
+    error message to `field_errors`.
     """
     db = visit.service.db
     with db.write():

@@ -1,6 +1,6 @@
-"""The pages of API keys, webhooks and devices (browsers) of the shop.
+"""The shop's pages of API keys, webhooks and devices (browsers that are logged in).
 
-Each secret is shown once.
+Each secret is shown only once.
 """
 
 from typing import Any
@@ -25,9 +25,9 @@ TEST_S = 5  # the time-out of a test; the merchant waits for its result
 
 
 def show_keys(visit: Visit, status: int = 200, **values: Any) -> Response:
-    """Shows the API keys: the working ones, then the revoked ones, each newest first.
+    """Shows the API keys: first the working ones, then the revoked ones, each newest first.
 
-    `values` are more values for the template, such as a key that was just issued.
+    `values` are further values for the template, such as a key that was just issued.
     """
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
     rows.sort(key=lambda row: (row.revoked_ms is not None, -row.created_ms))
@@ -35,9 +35,9 @@ def show_keys(visit: Visit, status: int = 200, **values: Any) -> Response:
 
 
 def issue_key(visit: Visit) -> Response:
-    """Issues an API key, and shows its secret once.
+    """Issues an API key, and shows its secret only this once.
 
-    A form that is sent twice issues one key.
+    If the browser sends the same form twice, only one key is issued.
     """
     service = visit.service
     scope = visit.form.get("scope", "")
@@ -76,8 +76,8 @@ def revoke_key(visit: Visit, id: str) -> Response:
 def show_webhooks(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the webhooks.
 
-    `values` are more values for the template, such as a webhook that was just added or
-    tested, or the message `error` about a URL.
+    `values` are further values for the template, such as a webhook that was just added
+    or tested, or the message `error` about a URL.
     """
     rows = visit.service.db.rows(
         queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id
@@ -89,9 +89,9 @@ def show_webhooks(visit: Visit, status: int = 200, **values: Any) -> Response:
 
 
 def add_webhook(visit: Visit) -> Response:
-    """Adds a webhook. A form that is sent twice adds one webhook.
+    """Adds a webhook. If the browser sends the same form twice, only one is added.
 
-    A command as a receiver of events can be added only on the server's command line.
+    A program on the server that receives events can be added only on the command line.
     """
     service = visit.service
     text = visit.form.get("url", "").strip()
@@ -120,7 +120,7 @@ def add_webhook(visit: Visit) -> Response:
 
 
 def test_webhook(visit: Visit, id: str) -> Response:
-    """Sends a sample `invoice.paid` event to the webhook, and shows the result.
+    """Sends a sample event `invoice.paid` to the webhook, and shows the result.
 
     Raises NotFound if the receiver is not a webhook.
     """
@@ -136,7 +136,7 @@ def test_webhook(visit: Visit, id: str) -> Response:
 
 
 def send_all_now(visit: Visit, id: str) -> Response:
-    """Makes the next check send all waiting and abandoned events of the webhook."""
+    """Makes the next check send all events of the webhook that wait or were given up."""
     receivers.send_all_now(
         visit.service.db, visit.get_or_404(queries.BY_ID, "whk", id).id, visit.now
     )
@@ -149,9 +149,10 @@ def remove_webhook(visit: Visit, id: str) -> Response:
 
 
 def add_device(visit: Visit) -> Response:
-    """Creates a link that logs in another browser once, and shows it with its QR code.
+    """Creates a link that logs in one other browser, and shows the link with its QR code.
 
-    The session may use only the till, unless the form says `everything`.
+    The session that the link opens can use only the till, unless the form's field
+    `opens` is `everything`.
     """
     service = visit.service
     till_only = visit.form.get("opens") != "everything"
@@ -166,7 +167,7 @@ def show_devices(
     link: str | None = None,
     till_only: bool = False,
 ) -> Response:
-    """Shows the sessions: this browser's first, then the others, newest first.
+    """Shows the sessions: first this browser's session, then the others, newest first.
 
     `link` is a login link that was just created.
     """
@@ -184,7 +185,10 @@ def show_devices(
 
 
 def end_device(visit: Visit, id: str) -> Response:
-    """Ends one of the merchant's sessions. If it is this browser's, it logs out."""
+    """Ends one of the merchant's sessions. If it is this browser's session, logs out.
+
+    Raises NotFound if the merchant has no such session.
+    """
     if id == visit.session.id:
         return log_out(visit)
     if not sessions.end(visit.service.db, visit.merchant_id, id):
@@ -193,7 +197,7 @@ def end_device(visit: Visit, id: str) -> Response:
 
 
 def log_out(visit: Visit) -> Response:
-    """Ends this browser's session."""
+    """Ends this browser's session, and redirects to a page that says so."""
     sessions.end(visit.service.db, visit.merchant_id, visit.session.id)
     response = visit.redirect("/login/logged-out")
     clear_session_cookie(visit.service, response)
@@ -201,6 +205,6 @@ def log_out(visit: Visit) -> Response:
 
 
 def end_other_devices(visit: Visit) -> Response:
-    """Ends all sessions except this browser's, and revokes unused login links."""
+    """Ends all sessions except this browser's session, and deletes unused login links."""
     sessions.end_all(visit.service.db, visit.merchant_id, visit.session.id)
     return visit.redirect("/sessions", done="others_ended")

@@ -1,4 +1,4 @@
-"""The pages of the shop's own settings. Each has one form."""
+"""The pages of the shop's own settings. Each page has one form."""
 
 from decimal import Decimal
 from functools import partial
@@ -32,9 +32,9 @@ def show(
 ) -> Response:
     """Shows the page of a form.
 
-    It has the entered values if `field_errors` or `preview` is given, else the stored
-    ones. `field_errors` has a message for each invalid field. `preview` has values of
-    branding columns that the page shows without storing them.
+    If `field_errors` or `preview` is given, the form has the entered values, else the
+    stored ones. `field_errors` has a message for each invalid field. `preview` has
+    branding values that the page shows without storing them.
     """
     db = visit.service.db
     own = visit.merchant_id
@@ -66,9 +66,9 @@ def show(
 
 
 def save(visit: Visit, form: str) -> Response:
-    """Stores a form and redirects to its page, which shows beside the button that it is saved.
+    """Stores a form, and redirects to its page, which says beside the button that it is saved.
 
-    An invalid form is shown again, and so is a form that requests a preview.
+    Shows the form again if it is invalid, or if it requests a preview.
     """
     checked = Fields()
     field_errors = Fields()
@@ -121,7 +121,7 @@ def _check_logo(visit: Visit, checked: Fields, field_errors: Fields) -> None:
 
 
 def views() -> list[tuple[str, str, View]]:
-    """Returns the method, path and view of each form."""
+    """Returns the method, path and view function of each form."""
     table: list[tuple[str, str, View]] = []
     for form in FORMS:
         table.append(("GET", f"{PATH}/{form}", partial(show, form=form)))
