@@ -128,7 +128,7 @@ class Mempool:
 
     @property
     def spenders(self) -> dict[Outpoint, str]:
-        """The txid of the unconfirmed transaction that spends each output."""
+        """The txid of the transaction in the mempool that spends an output, by the output."""
         spenders = {}
         for txid, entry in self.entries.items():
             for txin in entry.tx.inputs:

@@ -45,7 +45,7 @@ class Wallet:
         return address_of(Key.new().script)
 
     def coins(self) -> list[Spendable]:
-        """Returns the mature unspent coins: confirmed first, and large before small."""
+        """Returns the coins that can be spent: confirmed before unconfirmed, large before small."""
         with self.chain.lock:
             tip_height = self.chain.ledger.height
             spenders = self.chain.mempool.spenders

@@ -32,7 +32,10 @@ class Scene(NamedTuple):
     steps: str
 
     def play(self, sandbox: Sandbox, shop: Shop) -> Iterator[str]:
-        """Does the actions and yields the lines to show. Raises SandboxError."""
+        """Does the actions, and yields the lines to show.
+
+        Raises SandboxError if an action is not possible.
+        """
         actors = Actors(sandbox, shop)
         for step in self.steps.splitlines():
             if step.startswith("> "):
