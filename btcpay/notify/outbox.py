@@ -21,7 +21,7 @@ from btcpay.notify.delivery_queue import (
     shard_of,
 )
 from btcpay.notify.events import Event, event_of
-from btcpay.notify.in_flight import Attempt, InFlight
+from btcpay.notify.in_flight import MOST_AT_ONCE, Attempt, InFlight
 from btcpay.notify.mail.compose import CLOCK_MAILS, urls_of
 from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.mail.server import mail_account
@@ -62,7 +62,8 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
 
     The attempts share HTTP connections.
     """
-    session = Session(MOST_OF_ONE, settings.proxy)
+    # Several receivers may be at the same host.
+    session = Session(MOST_AT_ONCE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
         return TRANSPORTS[receiver.transport].send(

@@ -129,8 +129,11 @@ def waiting(shop, endpoint_id):
     return sum(row.state == "waiting" for row in rows)
 
 
-def test_those_that_hang_delay_no_other(shop, receiver, released):
-    """More of them than may be tried at once; each holds up one attempt of its own."""
+def test_those_that_hang_delay_no_other(shop, receiver, released, caplog):
+    """More of them than may be tried at once; each holds up one attempt of its own.
+
+    They are at one host, and urllib3 warns of each connection that it cannot keep.
+    """
     with Receiver() as hanging:
         hanging.instead = lambda _: silent(released)
         bad = [add(shop, hanging.url) for _ in range(MOST_FAILING + 4)]
@@ -156,6 +159,7 @@ def test_those_that_hang_delay_no_other(shop, receiver, released):
         result = outbox(shop).run()
         assert (result.delivered, result.failed) == (0, len(bad))
         assert MOST_FAILING < len(bad) < MOST_AT_ONCE
+    assert "discarding connection" not in caplog.text
 
 
 def test_a_run_has_an_end_whatever_a_receiver_does_and_no_answer_is_a_failure(
