@@ -46,9 +46,8 @@ def issue(
     """Stores a new API key with the scope "read" or "write", and returns it.
 
     A key of a shop plug-in also has a store id and permissions. `characters` are the
-    characters of the secret after its prefix; they are random if it is None. With both
-    `characters` and `id`, a repeated call returns the same key and stores no second
-    one.
+    characters of the secret after its prefix; None means random ones. If a key with
+    this `id` or this secret exists already, no second key is stored.
     """
     prefix = "sk_test_"
     if network.name == "mainnet":
@@ -109,7 +108,7 @@ def rotate(
 
 
 def caller_of(db: Database, secret: str, now: datetime) -> keys.Caller | None:
-    """Returns the key with this secret; None if it is unknown, expired or revoked."""
+    """Returns the API key with this secret; None if it is unknown, expired or revoked."""
     return db.get_or_none(
         keys.BY_SECRET, secret_sha256=sha256_of(secret), now=to_ms(now)
     )

@@ -207,8 +207,8 @@ def gap_of(
       between paid indexes. Both come from `gaps.LAST_AND_WIDEST`, and may be None.
     - `next_index` is the index of the next address.
     - `used` are further paid indexes above `last`, ascending.
-    - `used_before` is the number of addresses that the wallet used before the shop
-      began.
+    - `used_before` is the number of the account's addresses up to the last one that was
+      used before the shop began.
     """
     before_first = used_before - 1
     if last is None:

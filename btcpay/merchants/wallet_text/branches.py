@@ -1,4 +1,4 @@
-"""Leaves out change branches and repeated accounts."""
+"""Selects the receiving accounts of a text, without change branches and repetitions."""
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.wallet_text.contents import Candidate, Contents

@@ -46,7 +46,7 @@ def _without_quoting(text: str) -> str:
 
 
 def unescape_lines(text: str) -> str:
-    """Returns a piece of JSON text with its escapes resolved, such as `\\/` and `\n`."""
+    r"""Returns a piece of JSON text with its escapes resolved, such as `\/` and `\n`."""
     plain = re.sub(r"\\[nrt]", "\n", text)
     return re.sub(r"\\(?=[/\"'])", "", plain)
 

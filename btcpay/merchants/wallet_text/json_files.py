@@ -172,7 +172,7 @@ def _take_descriptors(contents: Contents, trees: list[Tree]) -> bool:
 
 
 def _name_of(place: JsonPath, node: Object) -> str:
-    """Returns the file's name for the account at this path; "" if it has none."""
+    """Returns the name that the file gives to the account at this path; "" if it gives none."""
     for name in reversed(place):
         if name and name.lower() not in _PLAIN_NAMES:
             return name

@@ -1,4 +1,4 @@
-"""Finds the JSON values in a text."""
+"""Separates the JSON values in a text from the words around them."""
 
 import json
 import re

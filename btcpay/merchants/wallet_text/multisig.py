@@ -173,7 +173,7 @@ def _keys_of_setup_file(text: str) -> list[WalletKey]:
 
 
 def has_scheme(text: str) -> bool:
-    """True if the text is a derivation scheme of BTCPay Server, such as xpub...-[p2sh]."""
+    """True if the text contains a derivation scheme of BTCPay Server, such as xpub...-[p2sh]."""
     for match in KEY.finditer(text):
         before = text[max(0, match.start() - 8) : match.start()]
         if _SCHEME_FLAG.match(text, match.end()) or _SCHEME_THRESHOLD.search(before):

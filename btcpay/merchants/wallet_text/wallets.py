@@ -130,7 +130,10 @@ def wallet_of(text: str) -> Wallet | None:
 
 
 def refuse_unreadable(text: str) -> None:
-    """Raises TextRefused if the text is of a known kind that has no readable account."""
+    """Raises TextRefused if the text is of a known kind from which no account can be read.
+
+    For example, a PSBT, a single address or an encrypted file.
+    """
     for pattern, sentence, problem in _UNREADABLE:
         if pattern.search(text):
             if sentence.endswith(": "):
