@@ -1,1 +1,1 @@
-"""What a shop can do without: each folder is a part, and comes off by deleting it."""
+"""The parts (optional plug-ins), one in each folder. To remove a part, delete its folder."""

@@ -1,4 +1,4 @@
-"""The kinds of events about bills, and the JSON form of a bill in them."""
+"""The kinds of events about bills, and the JSON form of a bill in an event."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Undoes bills that a wrong clock has created, and resumes suspended series."""
+"""Undoes bills that a wrong clock has created too early, and resumes suspended series."""
 
 from collections.abc import Sequence
 from datetime import datetime

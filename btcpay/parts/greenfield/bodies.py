@@ -64,7 +64,7 @@ Mark = AnyCase.from_dict({"status": Word(MARKS, required=True)})
 class OrderFilters(AnyCase):
     """The query string of GET invoices.
 
-    Several values of one filter are alternatives.
+    If a filter has several values, an invoice must match one of them.
     """
 
     orderId = fields.List(Text())

@@ -1,6 +1,7 @@
 """API keys for shops (`blocktill key issue --for`).
 
-Each key belongs to one store and has the permissions that the shop's plug-in needs.
+Each key belongs to one store (a shop in the Greenfield API), and has the permissions
+that the shop's plug-in needs.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The API operations on a shop's orders (Greenfield's invoices).
+"""The API operations on a shop's orders, which Greenfield calls invoices.
 
 Times are in unix seconds, amounts are strings.
 """
@@ -56,7 +56,7 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """Returns the newest orders that match the query string and are not archived."""
+    """Returns the newest orders that match the query string. Archived ones are left out."""
     filters = load_filters(bodies.OrderFilters(), request.args.items(multi=True))
     db = service.db
     tolerance = service.settings.underpayment_tolerance_percent

@@ -64,7 +64,7 @@ def server_info(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def current_key(service: Service, store: queries.OfMerchant) -> Json:
-    """Returns the API key of this request, with its permissions for its store."""
+    """Returns the API key of this request, with the permissions that it has for its store."""
     permissions = [
         f"{OF_STORE}{permission}:{store.id}"
         for permission in g.caller.permissions.split()
@@ -153,7 +153,7 @@ def change_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) 
 
 
 def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
-    """Removes the webhook and its pending deliveries."""
+    """Removes the webhook, and with it the deliveries that are not sent yet."""
     service.db.run(receivers.REMOVE, id=hook.id)
     return {}
 
@@ -212,7 +212,7 @@ def _store_webhook(
 
 
 def _kinds(events: Json) -> str | None:
-    """Returns the names of the webhooks to send, as a JSON list; None for all."""
+    """Returns the names of the events to send to the webhook as a JSON list; None for all."""
     if events["everything"]:
         return None
     names = {name.lower() for name in events.get("specificEvents", ())}

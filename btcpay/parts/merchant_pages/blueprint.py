@@ -1,4 +1,7 @@
-"""The blueprint of the merchant's pages: access control, and the view of each path."""
+"""The blueprint of the merchant's pages: access control, and the view of each path.
+
+A view is the function that handles a request.
+"""
 
 from functools import partial
 
@@ -189,7 +192,10 @@ def _log_in(service: Service, login: LoginViews, password: PasswordViews) -> Res
 
 
 def _session_pages(service: Service, pages: Pages) -> Blueprint:
-    """Returns the blueprint of the pages that need a session, including those of parts."""
+    """Returns the blueprint of the pages that need a session.
+
+    It includes the pages of parts (optional plug-ins).
+    """
     blueprint = Blueprint("inside", __name__)
     windows = caller_windows(READS, WRITES)
     blueprint.before_request(

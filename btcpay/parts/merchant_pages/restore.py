@@ -34,7 +34,7 @@ class RestoreViews:
         self._restored_id = ""
 
     def views(self) -> list[tuple[str, str, View]]:
-        """Returns the method, path and view of each page."""
+        """Returns the method, path and view function of each page."""
         start = f"{ROOT}/start/<token>/restore"
         return [
             ("GET", start, self.show_upload),

@@ -141,5 +141,5 @@ def note_good_peer(db: Database, place: str, height: int | None, now: datetime) 
 
 
 def ban_peer(db: Database, place: str, now: datetime) -> None:
-    """Stores that the peer must not be used for a day from `now`."""
+    """Stores that the peer must not be used for one day, which begins at `now`."""
     db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + BAN_TIME))

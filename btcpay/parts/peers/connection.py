@@ -114,7 +114,7 @@ class Connection:
         self._socket.close()
 
     def _greet(self, relay: bool) -> Greeting:
-        """Does the handshake: each side sends its version and confirms the other's.
+        """Does the handshake: each side sends its version, and confirms the version of the other.
 
         Raises FetchError if the node serves no blocks.
         """
@@ -156,7 +156,7 @@ class Connection:
 def _connect(place: str, proxy: str) -> socket.socket:
     """Returns a socket connected to `place` (host:port).
 
-    Raises Unreachable or TimedOut.
+    Raises Unreachable if that fails, also if it takes too long.
     """
     host, port = host_and_port(place)
     timeout_s = CONNECT_TIMEOUT_S

@@ -195,10 +195,10 @@ def _give_address(
     text: str,
     now: datetime,
 ) -> Refund:
-    """Stores the address. The caller holds the lock `meta.lock`.
+    """Stores the payer's address. The caller must hold the lock `meta.lock`.
 
-    Refunds of two merchants must not wait for the same address, since a payment by one
-    of them would count as the other's refund. The lock keeps two requests from storing
+    Refunds of two merchants must not wait for the same address: a payment by one
+    merchant would count as the other's refund. The lock keeps two requests from storing
     the same address at the same time.
     """
     to = destination.parse(db, settings.network, text, row.amount_sats)

@@ -121,7 +121,7 @@ def keep_blocks(db: Database, height: int) -> None:
 
 
 def needs_blocks(db: Database) -> bool:
-    """True if a refund has an address and is not sent yet."""
+    """True if there is a refund that has an address and is not sent yet."""
     return db.get_or_none(queries.WAITS) is not None
 
 

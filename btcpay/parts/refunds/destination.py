@@ -36,8 +36,11 @@ class Destination(NamedTuple):
 def parse(db: Database, network: Network, text: str, amount_sats: int) -> Destination:
     """Parses a payer's text: an address, or a URI with an address (BIP21, BIP321).
 
-    Raises ChangeRefused with one of the codes `malformed`, `demanding`, `lightning`,
-    `silent`, `payment_code`, `other_network`, `kind`, `own`, `dust`.
+    Raises ChangeRefused if it cannot be used. The codes are `malformed`, `demanding`
+    (the URI has an unknown requirement), `lightning`, `silent` (a silent payment
+    address), `payment_code` (a code for many addresses), `other_network`, `kind` (a
+    script type not searched for in blocks), `own` (an address of this service) and
+    `dust` (too small an amount for the address).
     """
     try:
         addresses = addresses_of(text)

@@ -1,4 +1,4 @@
-"""Sent refunds in the exports for bookkeepers and in wallet labels (BIP329)."""
+"""Sent refunds in the files for bookkeeping, and in the wallet's labels (BIP329)."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def _record(merchant: Merchant, row: SentRefund) -> Row:
 
 
 def labels(db: Database, merchant: Merchant) -> Iterator[Row]:
-    """Yields labels for the transactions that sent refunds, and for their inputs."""
+    """Yields labels (BIP329) for the transactions that sent refunds, and for their inputs."""
     rows = db.rows(sent_queries.LABELED, merchant_id=merchant.id)
     for txid, refunds in group_by(rows, lambda row: row.tx_hash or "").items():
         yield from _labels_of(db, txid, refunds)

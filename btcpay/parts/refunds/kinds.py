@@ -1,4 +1,4 @@
-"""The kinds of events about refunds, and the JSON form of a refund in them."""
+"""The kinds of events about refunds, and the JSON form of a refund in an event."""
 
 from btcpay import hooks
 from btcpay.notify.kinds import Kind, PartResource, properties_beside

@@ -254,7 +254,7 @@ def invoice_card(
 
 
 def sale_note(state: str) -> str:
-    """Returns the note in the list of sales about a refund with this status."""
+    """Returns the note in the list of sales about a refund. `state` is the refund's status."""
     texts = {
         RefundStatus.REQUESTED: gettext("Refund: address awaited"),
         RefundStatus.READY: gettext("Refund: to be sent"),

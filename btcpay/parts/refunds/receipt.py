@@ -10,7 +10,7 @@ from storage.database import Database
 
 
 def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
-    """Returns a line for each refund that a block contains, in the order of the blocks."""
+    """Returns a line for each of the invoice's refunds that is in a block, in block order."""
     lines: list[hooks.ReceiptLine] = []
     for row in db.rows(sent_queries.SENT_OF_INVOICE, invoice_id=invoice_id):
         height = formats.whole(row.sent_height or 0, current_language())

@@ -58,7 +58,7 @@ def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> D
 
 
 def came_sats_of(db: Database, invoice_id: str) -> int:
-    """Returns the satoshis of the invoice's confirmed payments that can be refunded."""
+    """Returns the sum of the invoice's confirmed payments that can be refunded, in satoshis."""
     return db.get(queries.CAME, invoice_id=invoice_id)[0]
 
 
@@ -68,7 +68,7 @@ def refunds_of(db: Database, invoice_id: str) -> list[queries.RefundWith]:
 
 
 def total_sats_of(refunds: Sequence[Refund]) -> int:
-    """Returns the sum of the refunds that are not canceled."""
+    """Returns the sum of these refunds in satoshis, without canceled ones."""
     return sum(
         row.amount_sats for row in refunds if row.status != RefundStatus.CANCELED
     )

@@ -100,7 +100,7 @@ class SandboxConfig:
         _refuse_taken(self.settings.bind, "BLOCKTILL_BASE_URL or BLOCKTILL_BIND")
 
     def prepare_folders(self) -> None:
-        """Creates the folder and its missing parents with mode 700.
+        """Creates the sandbox's folder and its missing parents, all with mode 700.
 
         `mkdir(parents=True)` would create the parents with the default mode.
         """

@@ -138,7 +138,7 @@ def _payments(
 ) -> Response:
     """Returns a response that streams the payments of the days `first` to `last`.
 
-    None means no limit. Raises RateLimited if no slot is free.
+    None as a day means no limit. Raises RateLimited if too many downloads run.
     """
     merchant = db.get(merchants.BY_ID, id=merchant_id)
     ledger = FORMATS[form]

@@ -1,4 +1,4 @@
-"""The list of all pages of the settings, each with a summary of its values."""
+"""The page that lists all pages of the settings, each with a summary of its values."""
 
 from typing import NamedTuple
 
