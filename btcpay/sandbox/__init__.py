@@ -1,5 +1,5 @@
 """The sandbox: a regtest chain in one process, for trying out the service.
 
-It serves real blocks like an Esplora block explorer. Its page has buttons to pay and to
-mine.
+It serves its blocks over the API of an Esplora block explorer. Its page has buttons
+that pay and that mine.
 """

@@ -140,9 +140,9 @@ def _block(text: str) -> Block:
 
 
 def _waiting(script: bytes) -> list[ChainTx]:
-    """Returns the newest unconfirmed transactions of a script.
+    """Returns the newest unconfirmed transactions that spend from or pay to a script.
 
-    The payment that a lying explorer has invented comes first.
+    While the explorer lies, the payment that it has invented comes first.
     """
     waiting = current_sandbox().chain.waiting_of(script)
     invented = current_sandbox().switches.invented

@@ -70,7 +70,7 @@ class Switches:
     notice: str = ""
 
     def mend(self) -> None:
-        """Ends the simulated faults of explorer and ticker."""
+        """Ends the simulated faults of the block explorer and the price ticker."""
         self.explorer = "up"
         self.price = "up"
         self.invented = None

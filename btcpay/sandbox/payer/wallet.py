@@ -60,7 +60,7 @@ class Wallet:
         return sorted(coins, key=lambda coin: (coin.is_waiting, -coin.value_sats))
 
     def _outputs(self) -> dict[Outpoint, ChainTx]:
-        """Returns all outputs that no block has spent, including the mempool's."""
+        """Returns all outputs of the best chain and the mempool that no block has spent."""
         outputs = dict(self.chain.ledger.coins)
         for txid, entry in self.chain.mempool.entries.items():
             for vout in range(len(entry.tx.outputs)):
