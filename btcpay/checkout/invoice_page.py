@@ -1,4 +1,4 @@
-"""The values that an invoice's pages show. Only listed columns can reach a page."""
+"""Computes the values that an invoice's pages show. Only listed columns reach a page."""
 
 import json
 from decimal import Decimal
@@ -51,19 +51,22 @@ def invoice_values(
     brand: merchants.BrandOnPages,
     notices: Notices,
 ) -> dict[str, Any]:
-    """Returns the values for the template. Times are in ms since 1970, durations in ms.
+    """Returns the values for the template of an invoice's page.
 
-    - `owed_sats`: the missing satoshis. `due_sats`: the satoshis to pay now, at least
-      the dust limit. `due`: their value in `currency` at the invoice's price. `beside`:
-      the value of `due` in the merchant's currency, which is shown next to it.
-    - `uri` and `qr` (SVG): request exactly `due_sats`; None unless `state` is waiting
-      or partial. Wallets show the brand's name as the recipient.
-    - `gratuity`: the part of `amount` that is a tip. `tax`: the tax in the rest, for the
-      receipt; None if it names none.
-    - `overpaid_sats`: satoshis that came late or in excess.
-    - `title`: the title of the payment link; None if the description repeats it.
-    - `return_url`: the URL of the shop. `link_id`: the id of a payment link that can
-      create another invoice.
+    Times are in Unix milliseconds, durations in milliseconds.
+
+    - `owed_sats`: the missing satoshis. `due_sats`: the satoshis to pay now; if less than
+      the dust limit is missing, the dust limit. `due`: the value of `due_sats` in
+      `currency`, at the invoice's exchange rate. `beside`: the value of `due` in the
+      merchant's currency, which the page shows next to `due`.
+    - `uri` and `qr` (SVG): request exactly `due_sats`; None unless `state` is waiting or
+      partial. Wallets show the merchant's name as the recipient.
+    - `gratuity`: the part of `amount` that is a tip. `tax`: the tax in the rest of
+      `amount`, for the receipt; None if the receipt shows no tax.
+    - `overpaid_sats`: satoshis that came too late or in excess.
+    - `title`: the title of the payment link; None if the description has the same text.
+    - `return_url`: the URL that leads back to the shop. `link_id`: the id of the payment
+      link with which the payer can create another invoice.
     """
     row = snapshot.row
     state = snapshot.state
@@ -219,9 +222,9 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
 
 
 def proofs_of(service: Service, snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Returns the proofs of the invoice's oldest payments, at most MAX_SHOWN.
+    """Returns the proofs of the oldest payments of a paid invoice, at most MAX_SHOWN.
 
-    Raises NotFound if there are none.
+    Raises NotFound if the invoice is not paid, or if no payment has a proof.
     """
     row = snapshot.row
     proofs = []

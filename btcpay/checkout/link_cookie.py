@@ -1,4 +1,4 @@
-"""A cookie with the invoice that a browser created last at a link or a bill."""
+"""A cookie that remembers the last invoice that a browser created on a page."""
 
 import hashlib
 import re
@@ -24,10 +24,11 @@ _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
 class LinkCookie:
-    """A signed cookie with the id of the invoice that a browser created last at a link.
+    """A signed cookie with the id of the last invoice that a browser created on a page.
 
-    The key is random, created once, and stored in the database. The link's id is the
-    salt of the signature, so that a cookie is valid only at its own link.
+    The page is that of a payment link or a bill. The signing key is random, created
+    once, and stored in the database. The page's id is the salt of the signature, so
+    that a cookie is valid only on its own page.
     """
 
     def __init__(self, db: Database, settings: Settings) -> None:
@@ -49,24 +50,25 @@ class LinkCookie:
     def invoice_id_of_form(self, link_id: str, form: str) -> str | None:
         """Returns the id of the invoice that the form with the id `form` creates.
 
-        The same form has always the same invoice. Nobody can compute the id without the
-        key. Returns None if `form` is not the id of a form.
+        The same form always creates the same invoice. Nobody can compute the invoice's
+        id without the signing key. Returns None if `form` is not the id of a form.
         """
         if not _FORM.fullmatch(form):
             return None
         return derived_id("inv", self._key, f"form {link_id} {form}")
 
     def next_invoice_id(self, invoice_id: str) -> str:
-        """Returns the id of the one invoice that may be created after a paid one.
+        """Returns the id of the only invoice that may follow the invoice `invoice_id`.
 
-        Nobody can compute it without the key.
+        A browser that has paid an invoice may create one more without being counted.
+        Nobody can compute the id without the signing key.
         """
         return derived_id("inv", self._key, f"after {invoice_id}")
 
     def last_invoice_id(self, link_id: str) -> str | None:
-        """Returns the id of the invoice that this browser created last at the link.
+        """Returns the id of the last invoice that this browser created on the page.
 
-        None if there is no cookie, or if its signature is invalid.
+        Returns None if the request has no cookie, or one with an invalid signature.
         """
         cookie = request.cookies.get(COOKIE)
         # If there is no key, no cookie was signed. Reading a cookie does not create a
@@ -84,7 +86,7 @@ class LinkCookie:
     def remember(self, response: Response, link_id: str, invoice_id: str) -> None:
         """Sets the cookie with this invoice's id.
 
-        The cookie's life is that of an invoice of a link, counted from now.
+        The cookie lasts as long as a new invoice of a payment link.
         """
         response.set_cookie(
             COOKIE,

@@ -31,11 +31,12 @@ LOOKED_AT_MS = 10 * 60_000
 
 
 class Page(Protocol):
-    """A page that creates invoices, of a payment link or a part (optional plug-in).
+    """A page that creates invoices: of a payment link, or of a part (optional plug-in).
 
-    `is_for_one`: True if the page has a single payer: its button then leads back to the
-    invoice that was created last. `unpaid_counts`: the query that counts unpaid
-    invoices of the page. `order` and `lock` raise LinkRefused if the page is closed.
+    `is_for_one` is True if the page has a single payer. Then its button leads back to
+    the last invoice that the browser created, while that invoice is unpaid.
+    `unpaid_counts` is the query that counts the unpaid invoices of the page. `order`
+    and `lock` raise LinkRefused if the page creates no more invoices.
     """
 
     is_for_one: bool
@@ -45,24 +46,27 @@ class Page(Protocol):
     @property
     def unpaid_counts(self) -> Typed[tuple[int, int | None, int | None]]: ...
     def order(self, service: Service, text: str) -> orders.Order:
-        """Returns the order for an invoice over the page's amount, or over the payer's `text`.
+        """Returns the order for an invoice.
 
-        Raises AmountRefused.
+        Its amount is that of the page, or the one that the payer typed (`text`). Raises
+        AmountRefused if `text` is no valid amount.
         """
 
     def lock(self, service: Service, order: orders.Order) -> None:
-        """Locks the page's row in the transaction that counts the page's invoices."""
+        """Locks the page's database row until the caller's transaction ends."""
 
 
 @dataclass(frozen=True)
 class Visitor:
     """The visitor who presses the button.
 
-    `address`: the key of the rate-limit window that counts the invoice; None for no
-    limit. `amount_text`: the amount as the visitor typed it. `form_id`: the id of the
-    invoice that this form creates; None if the form is not from the page. `last_id`:
-    the invoice that this browser created last on the page. `next_id`: the id of the one
-    invoice that may follow once that one is paid.
+    - `address`: the rate-limit key that counts the visitor's invoices; None for no limit.
+    - `amount_text`: the amount as the visitor typed it.
+    - `form_id`: the id of the invoice that this form creates; None if the form does not
+      come from the page.
+    - `last_id`: the id of the last invoice that this browser created on the page, if any.
+    - `next_id`: the id of the only invoice that may follow `last_id` uncounted, after a
+      payment to it.
     """
 
     address: str | None
@@ -80,7 +84,8 @@ def redirect_to_invoice(
 ) -> Response:
     """Redirects (303) to the invoice for these form fields, and sets the cookie.
 
-    Raises the errors of `pay`, and LinkRefused for a form of another site.
+    Raises the errors of `pay`. Raises LinkRefused if a page of another site sent the
+    form.
     """
     form = fields.get("press", "")
     text = fields.get("amount", "")
@@ -103,14 +108,16 @@ def redirect_to_invoice(
 
 
 def pay(service: Service, page: Page, visitor: Visitor) -> str:
-    """Returns the id of the invoice to pay: a new one, or one that this form created before.
+    """Creates an invoice, or finds an unpaid one for the same order. Returns its id.
 
-    1. The limits are checked, and the price is fetched, while no transaction is open.
-    2. The page's row is locked. The same form may have been sent twice, so an existing
-       invoice is looked for again.
-    3. The invoice is created.
+    1. Checks the limits and fetches the exchange rate, while no database transaction is
+       open.
+    2. Locks the page's database row. Looks again for an existing invoice, since the same
+       form may have been sent twice.
+    3. Creates the invoice.
 
-    Raises LinkRefused, InvalidRequest, PriceUnavailable.
+    Raises LinkRefused if the page is closed or a limit is reached, InvalidRequest for an
+    invalid amount, and PriceUnavailable if there is no exchange rate.
     """
     order = page.order(service, visitor.amount_text)
     # Checked first: a copy of this form that creates the invoice in the meantime has
@@ -201,9 +208,10 @@ def _has_answers(row: Invoice, details: Mapping[str, object]) -> bool:
 
 
 def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | None:
-    """Returns the page's invoice with this id, if it is open and no payment to it was ever seen.
+    """Returns the page's invoice with this id if it can still be paid for the first time.
 
-    Returns None otherwise. The row has only its id, amount and payer.
+    Returns None if it is no longer open, has expired, or if a payment to it was ever
+    seen. The row has only the id, the amount and the payer's data.
     """
     values: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
     return service.db.get_or_none(invoices.UNTOUCHED, **values)

@@ -1,4 +1,4 @@
-"""A payment link's page: form fields, orders, refusals."""
+"""The page of a payment link: its form's fields, its orders and its errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,11 +27,11 @@ Texts = dict[str, str]
 
 @dataclass(eq=False)
 class LinkRefused(Exception):
-    """The page refuses the request.
+    """The page refuses to create an invoice.
 
-    `status`: the HTTP status. `message`: a sentence for the page. `field_errors`: a
-    sentence for each invalid field. `retry_after_s`: seconds after which a retry may
-    succeed.
+    `status` is the HTTP status, and `message` a sentence for the page. `field_errors`
+    has a sentence for each invalid field. `retry_after_s` is the number of seconds
+    after which a retry may succeed; None if that is not known.
     """
 
     status: int
@@ -46,10 +46,10 @@ def link_values(
     texts: Mapping[str, str],
     unpaid: Invoice | None,
 ) -> dict[str, Any]:
-    """Returns the values for the template.
+    """Returns the values for the template of a payment link's page.
 
-    `texts`: the fields of the refused form, which the page repeats. `unpaid`: this
-    browser's invoice that waits for a payment.
+    `texts` are the texts with which the form is filled in, such as those of a refused
+    form. `unpaid` is this browser's last invoice, if it still waits for a payment.
     """
     is_gone = refusal is not None and refusal.status == GONE
     return {
@@ -84,7 +84,10 @@ def asks_of(link: PaymentLink) -> Texts:
 
 
 def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]:
-    """Returns the payer's fields, and an error message for each invalid one, by field name."""
+    """Returns the texts that the payer entered, and messages about the invalid ones.
+
+    Both are dictionaries by field name.
+    """
     texts = Texts()
     field_errors = Texts()
     for name, how in asks_of(link).items():
@@ -117,10 +120,10 @@ def _read_answer(name: str, text: str) -> str:
 
 
 def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
-    """Returns a JSON object with the price of a bitcoin in the link's currency.
+    """Returns a JSON object with the price of one bitcoin in the link's currency.
 
-    `price`: a decimal string; None if no price is known. `good_for_ms`: the
-    milliseconds for which the price may be used.
+    `price` is a decimal string; None if there is no valid price. `good_for_ms` is the
+    number of milliseconds for which the price may be used.
     """
     rate = service.prices.rate_for(link.currency)
     price = rate.current_price_or_none()
@@ -131,9 +134,9 @@ def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LinkPage:
-    """The page of a payment link, as a `Page` of link_order.
+    """The page of a payment link. Implements the protocol `Page` in link_order.py.
 
-    `answers`: the payer's fields, by the invoice's columns.
+    `answers` maps columns of the invoice to the texts that the payer entered.
     """
 
     link: links.LinkToPay
@@ -146,9 +149,11 @@ class LinkPage:
         return self.link.id
 
     def order(self, service: Service, text: str) -> orders.Order:
-        """Returns the order for an invoice over the link's price, or over the payer's `text`.
+        """Returns the order for an invoice.
 
-        Raises AmountRefused, or LinkRefused if the link is inactive.
+        Its amount is that of the link, or the one that the payer typed (`text`). Raises
+        AmountRefused if `text` is no valid amount, and LinkRefused if the link is
+        inactive.
         """
         link = self.link
         high = None

@@ -1,4 +1,4 @@
-"""The state of an invoice at one moment, read once for its page and its status."""
+"""Loads the state of an invoice at one moment, for its page and its status."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,10 +39,12 @@ class Notices:
     """The messages that an invoice's page shows in addition to its state.
 
     - `was_undone`: a reorganisation has removed the payment from the best chain.
-    - `has_vanished`: no mempool has the payment any more, and no other payment came.
+    - `has_vanished`: a payment has vanished from the mempool, and other payments do not
+      cover the invoice.
     - `link_is_active`: the invoice's payment link can create another invoice.
-    - `blocks_behind`: the number of blocks that are not read yet; 0 if there are few.
-    - `hours_behind`: the estimated time to read them.
+    - `blocks_behind`: the number of blocks that the service has not searched for payments
+      yet; 0 if there are only a few.
+    - `hours_behind`: the estimated time to search these blocks.
     - `receipt_lines`: the receipt lines of parts (optional plug-ins).
     - `returned_sats`: the satoshis that the seller has sent back.
     - `link_title`: the title of the invoice's payment link.
@@ -64,10 +66,10 @@ class Notices:
 class Snapshot:
     """An invoice's row, and the values that follow from it at the time `now`.
 
-    `missing_sats`: the satoshis that are not paid yet. `confirmations`: those of the
-    counted payment that has the fewest. `confirmations_needed`: those that a payment
-    needs. `dust_limit_sats`: the lowest amount that can be sent to the invoice's
-    address.
+    - `missing_sats`: the satoshis that are not paid yet.
+    - `confirmations`: the confirmations of the newest payment that counts.
+    - `confirmations_needed`: the confirmations that a payment needs.
+    - `dust_limit_sats`: the lowest amount that can be sent to the invoice's address.
     """
 
     row: invoices.InvoiceWith
@@ -92,8 +94,8 @@ class Snapshot:
     def came_sats(self) -> int:
         """The satoshis that were sent to the invoice, including unconfirmed ones.
 
-        While the invoice can be paid, only payments count that may settle it. In one of
-        the states ENDED all payments count.
+        While the invoice can be paid, only the payments that may pay it count. In the
+        states ENDED all payments count.
         """
         row = self.row
         if self.state not in ENDED:
@@ -114,9 +116,10 @@ class Snapshot:
 
     @property
     def overpaid_sats(self) -> int:
-        """The satoshis that settle nothing: they came late, in excess, or were too few in the end.
+        """The received satoshis that do not pay the invoice.
 
-        An excess below the dust limit counts as 0, since nobody could send it back.
+        They came too late or in excess, or were too few when the invoice ended. An
+        excess below the dust limit counts as 0, since nobody could send it back.
         """
         if self.state in (
             CheckoutState.OVERDUE,
@@ -156,9 +159,11 @@ class Snapshot:
 
 
 def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Snapshot:
-    """Returns the snapshot of the invoice with this id.
+    """Loads the state of the invoice with this id.
 
-    `merchant_id`: the merchant who must own the invoice; None for any. Raises NotFound.
+    Raises NotFound if there is no such invoice, or if it does not belong to
+    `merchant_id`; None accepts any merchant. If the invoice is open, notes that
+    somebody looks at it, so that the mempool is soon queried for it.
     """
     row = None
     if is_id("inv", id):
@@ -184,7 +189,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
 
 
 def is_taken_back(settings: Settings, row: Invoice) -> bool:
-    """True if the full amount was once seen, and a part of it is missing again."""
+    """True if the full amount was once seen, and some of it is missing again."""
     was_covered = row.status != InvoiceStatus.CANCELED and row.covered_ms
     return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
 
@@ -199,7 +204,10 @@ def _missing_sats(row: Invoice, rules: Rules) -> int:
 
 
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:
-    """Returns the messages. Rows are read only in the states that show them."""
+    """Returns the messages for an invoice's page.
+
+    Queries the database only for messages that the page shows in its present state.
+    """
     row = snapshot.row
     db = service.db
     state = snapshot.state
@@ -247,7 +255,7 @@ def _stuck(db: Database, snapshot: Snapshot) -> Stuck | None:
 def returned_sats(db: Database, snapshot: Snapshot) -> int:
     """Returns the satoshis that the seller has sent back to the payer.
 
-    Queries the database only if something can have been sent back.
+    Returns 0 without a query if nothing can have been sent back.
     """
     has_ended = snapshot.state in ENDED
     if not snapshot.came_sats or not (has_ended or snapshot.overpaid_sats):
@@ -257,9 +265,9 @@ def returned_sats(db: Database, snapshot: Snapshot) -> int:
 
 
 def status_of(snapshot: Snapshot, returned_sats: int) -> dict[str, Any]:
-    """Returns the JSON object of /pay/{invoice}/status.
+    """Returns the JSON object of the path /pay/{id}/status.
 
-    Its `missing_sats` may be below the dust limit.
+    `missing_sats` in it may be below the dust limit, which no wallet can send.
     """
     row = snapshot.row
     return {

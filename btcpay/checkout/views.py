@@ -71,9 +71,10 @@ def blueprint(service: Service) -> Blueprint:
 
 
 def windows(service: Service) -> WindowKeys:
-    """Yields the windows of the visitor, and of the visitor's requests for this invoice.
+    """Yields the rate-limit windows that count this request.
 
-    Requests for files are not counted.
+    One counts the visitor's requests for this invoice, another all requests of the
+    visitor. Requests for static files are not counted.
     """
     id = (request.view_args or {}).get("id")
     if id is None:
@@ -94,8 +95,8 @@ class Checkout:
     def show_root(self) -> Response:
         """Shows the front page, with the name of the merchant if there is only one.
 
-        It has the links of parts (optional plug-ins). A client that does not accept HTML gets
-        404.
+        The page has the links of parts (optional plug-ins). A client that does not accept
+        HTML gets the status 404.
         """
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))
@@ -113,8 +114,8 @@ class Checkout:
     def show_invoice(self, id: str, invalid_email: str | None = None) -> Response:
         """Shows the page of an invoice.
 
-        `invalid_email`: the text of the form that is no e-mail address; None if there
-        is none.
+        `invalid_email` is a text that the payer entered and that is no e-mail address;
+        the page shows it again. None means that nothing invalid was entered.
         """
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row.merchant_id)
@@ -146,9 +147,11 @@ class Checkout:
         return render.compress(response)
 
     def mail_receipt(self, id: str) -> Response:
-        """Stores the form's address and queues the receipt, if no address is stored yet.
+        """Stores the e-mail address in the form, and puts the receipt into the outbox.
 
-        Redirects (303) to the invoice. An invalid address shows the form again (400).
+        Does neither if the invoice's page may not ask for an address (`emails.may_ask`).
+        Redirects (303) to the invoice in both cases. If the address is invalid, shows
+        the form again (400).
         """
         refuse_other_sites(self.service)
         snapshot = snapshot_of(self.service, id)
@@ -229,16 +232,13 @@ class Checkout:
             return self._link_page(link, refusal, texts)
 
     def show_price(self, id: str) -> Response:
-        """Returns the known price, with which the page's script converts the amount.
-
-        It never waits for a new price.
-        """
+        """Returns the exchange rate, with which the page's script converts the amount."""
         return json_response(rate_of(self.service, self._link(id)))
 
     def show_logo(self, sha256: str) -> Response:
         """Returns a merchant's logo, with the media type that was stored with it.
 
-        Raises NotFound.
+        Raises NotFound if no logo has this hash.
         """
         row = None
         if re.fullmatch("[0-9a-f]{64}", sha256):
@@ -248,9 +248,10 @@ class Checkout:
         return cached_file(row.logo or b"", row.logo_type or "")
 
     def show_accent(self, name: str) -> Response:
-        """Returns the style sheet that sets the button's colour, in what is `branded`.
+        """Returns the style sheet that sets a colour in elements of the class `branded`.
 
-        `name`: the colour, such as `2563eb.css`. Raises NotFound.
+        `name` is the colour with a suffix, such as `2563eb.css`. Raises NotFound for
+        any other name.
         """
         accent = f"#{name.removesuffix('.css')}"
         if not re.fullmatch(r"[0-9a-f]{6}\.css", name):
@@ -259,9 +260,9 @@ class Checkout:
         return cached_file(f".branded{{{colours}}}\n", "text/css")
 
     def show_asset(self, name: str) -> Response:
-        """Returns a style sheet, script or icon, with gzip if the browser accepts it.
+        """Returns a style sheet, script or icon, compressed if the browser accepts gzip.
 
-        Raises NotFound.
+        Raises NotFound if there is no such file.
         """
         match = find_asset(name)
         if match is None:

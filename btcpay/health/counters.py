@@ -1,7 +1,7 @@
-"""The Prometheus metrics that the processes of the service count.
+"""Counts the Prometheus metrics of HTTP requests and of exchange rates.
 
-All workers write files into one folder (prometheus_client's multiprocess mode). So each
-worker can add up the counts of all.
+All worker processes write their counts into files in one folder (the multiprocess mode
+of prometheus_client). So each worker can add up the counts of all.
 """
 
 import functools
@@ -19,10 +19,11 @@ PRICE_TIME = "blocktill_price_timestamp_seconds"
 
 
 class Counters(Collector):
-    """A collector of the metrics that processes count.
+    """Counts requests and refreshes of the exchange rate, and collects the counts.
 
-    `collect` adds up all processes that write to `folder`; without a folder it yields
-    the counts of this process. `unix_s` returns the Unix time in seconds.
+    `collect` adds up the counts of all processes that write to `folder`. If `folder` is
+    None, it yields the counts of this process. `unix_s` returns the Unix time in
+    seconds.
     """
 
     def __init__(self, folder: str | None, unix_s: Callable[[], float]) -> None:
@@ -69,8 +70,9 @@ class Counters(Collector):
         self._seconds(operation).observe(took_s)
 
     def count_price_refresh(self, is_good: bool) -> None:
-        """Counts one round of requests to the price sources. `is_good`: True if it gave a
-        price.
+        """Counts one round of requests to the sources of the exchange rate.
+
+        `is_good` is True if the round resulted in a rate.
         """
         if is_good:
             self._refreshes.labels("price").inc()
@@ -79,7 +81,7 @@ class Counters(Collector):
             self._refreshes.labels("none").inc()
 
     def collect(self) -> Iterator[Metric]:
-        """Yields the counts of all processes, and the age of the newest price in seconds."""
+        """Yields the counts, and the age of the newest exchange rate in seconds."""
         for metric in self._counts():
             if metric.name != PRICE_TIME:
                 yield metric

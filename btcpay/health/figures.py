@@ -50,11 +50,11 @@ Totals = Mapping[tuple[str, str], int]
 
 @dataclass(eq=False)
 class Figures(Collector):
-    """A collector of the metrics that the database contains.
+    """Collects the metrics that come from the database.
 
-    It reads indexed rows, never a whole table. `counts_together` returns True while all
-    workers share one store of rate limits. `folder` is the folder of the SQLite file,
-    or None for a database server.
+    Its queries use indexes, and never load a whole table of payments. `counts_together`
+    returns True while all worker processes share their rate limits. `folder` is the
+    folder of the SQLite file; None for PostgreSQL.
     """
 
     db: Database
@@ -63,7 +63,7 @@ class Figures(Collector):
     folder: Path | None
 
     def collect(self) -> Iterator[Metric]:
-        """Yields the metrics; if the database fails, only those that do not need it."""
+        """Yields the metrics. If the database fails, yields only those without database."""
         try:
             figures = list(self._figures())
         except PeeweeException:

@@ -1,6 +1,7 @@
 """Serves `/metrics` to Prometheus.
 
-gunicorn's master opens the socket and creates the folder; the workers use both.
+gunicorn's master process opens the socket, and creates the folder with the counts. The
+worker processes use both.
 """
 
 import atexit
@@ -24,11 +25,11 @@ MEMORY = "/dev/shm"
 
 
 def listen(bind: str) -> socket.socket | None:
-    """Opens the socket on which all workers serve metrics. Call it in gunicorn's master.
+    """Opens the socket on which all worker processes serve metrics.
 
-    `bind` is "host:port", with an IPv6 host in brackets. Returns None if `bind` is "",
-    or if the socket cannot be opened. Then the error is logged, not raised: the shop
-    goes on selling without metrics.
+    Call this function in gunicorn's master process. `bind` is "host:port", with an IPv6
+    host in brackets. Returns None if `bind` is "". Also returns None if the socket
+    cannot be opened, and logs the error: the shop works without metrics.
     """
     if not bind:
         return None
@@ -46,11 +47,12 @@ def listen(bind: str) -> socket.socket | None:
 
 
 def make_folder() -> None:
-    """Creates the folder in which workers count, and removes it at exit.
+    """Creates the folder into which workers write counts, and removes it at exit.
 
-    Call it in gunicorn's master. It does nothing if PROMETHEUS_MULTIPROC_DIR is set.
-    The folder is in memory (/dev/shm) if possible: on a full disk, a process that
-    writes to a mapped file is killed.
+    Call this function in gunicorn's master process. It does nothing if the environment
+    variable PROMETHEUS_MULTIPROC_DIR is set. The folder is in memory (/dev/shm) if
+    possible: on a full disk, the system would kill a process that writes to a
+    memory-mapped file.
     """
     if FOLDER in os.environ:  # set before a reload, or by the operator
         return

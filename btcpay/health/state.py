@@ -23,19 +23,17 @@ LATE_SHARE = 1 / 2
 class State:
     """The shop's health: a colour for each aspect, and the facts behind it.
 
-    `payments` is what `/readyz` and alarms use. It is green if the last complete check
-    is at most BLOCKTILL_CHECK_MAX_AGE_MIN old, and its time is no further in the
-    future. It is yellow before the first check, else red.
-
-    `check` is the same, but yellow once LATE_SHARE of the allowed age has passed: no
-    explorer responds, or cron does not run it.
-
-    `previews` is yellow if open pages could not be looked up in time. Their payments
-    are still found in blocks.
-
-    `chain` is red if the best block is too old, and yellow while blocks are unread.
-
-    `backup` is yellow if there was none within BACKUP_AGE.
+    - `payments` says whether payments are being found; `/readyz` and alarms use it. It is
+      green if the time of the last complete check (`blocktill check`) differs from the
+      present by no more than BLOCKTILL_CHECK_MAX_AGE_MIN. It is yellow if no check has
+      ever completed, else red.
+    - `check` is like `payments`, but turns from green to yellow earlier: when LATE_SHARE
+      of that time has passed. Then no explorer responds, or cron does not run the check.
+    - `previews` is yellow if the mempool was not queried in time for an invoice whose
+      page is open. Payments to that invoice are still found in blocks.
+    - `chain` is red if the best known block is too old. It is yellow while some blocks
+      have not been searched for payments.
+    - `backup` is green if the last backup was made within BACKUP_AGE, else yellow.
     """
 
     payments: Colour
@@ -49,7 +47,7 @@ class State:
 
 
 def state_in(db: Database, settings: Settings, now: datetime) -> State:
-    """Returns the state, from the facts in the database."""
+    """Computes the shop's health from the facts in the database."""
     return state_of(
         meta.time(db, meta.Key.CHECKED_MS),
         meta.count(db, meta.Key.PREVIEWS_LATE),
@@ -61,7 +59,10 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
 
 
 class RowOfFacts(KnownBlocks, Protocol):
-    """A row with the facts. The merchant's first page reads them together with the shop."""
+    """A database row with the facts from which the shop's health is computed.
+
+    The merchant's first page loads them together with other values, in one query.
+    """
 
     @property
     def checked_ms(self) -> int | None: ...
@@ -77,7 +78,7 @@ def state_in_row(
     settings: Settings,
     now: datetime,
 ) -> State:
-    """Returns the state, from the facts in a row that was read before."""
+    """Computes the shop's health from the facts in a row that is already loaded."""
     return state_of(
         from_ms_or_none(row.checked_ms),
         row.previews_late or 0,
@@ -96,10 +97,12 @@ def state_of(
     settings: Settings,
     now: datetime,
 ) -> State:
-    """Returns the state, from the given facts.
+    """Computes the shop's health from these facts.
 
-    `checked_at` is the time of the last complete check, and `backed_up_at` that of the
-    last backup; None if there was none.
+    `checked_at` is the time of the last complete check, None if there was none.
+    `previews_late` is the number of open pages for which the mempool was not queried in
+    time. `progress` says how far blocks were searched, None before the first block.
+    `backed_up_at` is the time of the last backup, None if there was none.
     """
     max_age = timedelta(minutes=settings.check_max_age_min)
     payments = _payments(checked_at, max_age, now)

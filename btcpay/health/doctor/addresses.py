@@ -22,8 +22,8 @@ REMEDY = "repair this machine's route for IPv6, or switch IPv6 off"
 def ipv6(shop: Shop) -> Iterator[Finding]:
     """Yields a yellow finding if a host responds over IPv4 but not over IPv6.
 
-    It tests one host: the first with addresses of both families. Nothing is yielded if
-    no host has both, or if there is a proxy, which chooses the family itself.
+    It tests only one host: the first that has both IPv4 and IPv6 addresses. It yields
+    nothing if no host has both, or if a proxy is set, which chooses the address itself.
     """
     settings = shop.settings
     if settings.proxy:

@@ -30,10 +30,11 @@ SERVER_REMEDY = (
 
 
 def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
-    """Returns the finding, and the database if it can be read (even if it is not writable).
+    """Returns the finding about the database, and the opened database.
 
-    If `is_whole`, every page of a SQLite file is read, which takes seconds for a large
-    file.
+    The database is None if it cannot be read; it is returned if it can be read but not
+    written. If `is_whole`, checks every page of a SQLite file, which takes seconds for
+    a large file.
     """
     remedy = SERVER_REMEDY
     if sqlite_path(settings.database_url):
@@ -100,9 +101,10 @@ SUFFIXES = ("", "-wal", "-shm")  # of SQLite's database, log and shared memory
 
 
 def modes(shop: Shop) -> Iterator[Finding]:
-    """Yields a finding: red if other users may use the SQLite files or list their folder.
+    """Yields a red finding if other users may use the SQLite files or list their folder.
 
-    The files contain customers' mail addresses and hashes of API keys.
+    Otherwise yields a green one; nothing for PostgreSQL. The files contain customers'
+    e-mail addresses and hashes of API keys.
     """
     path = sqlite_path(shop.settings.database_url)
     if path is None or not path.is_file():
@@ -134,8 +136,8 @@ def _mode(path: Path) -> int:
 def free_space(shop: Shop) -> Iterator[Finding]:
     """Yields a finding about the free space on the SQLite file's disk.
 
-    It is red below TOO_LITTLE_BYTES and yellow below LITTLE_BYTES. A full disk stops
-    every sale.
+    The finding is red below TOO_LITTLE_BYTES, yellow below LITTLE_BYTES, else green. A
+    full disk stops every sale.
     """
     path = sqlite_path(shop.settings.database_url)
     if path is None or not path.parent.exists():

@@ -27,11 +27,12 @@ MOST_MERCHANTS = 20  # so that these look-ups cost at most 200 calls
 
 
 def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
-    """Yields a finding for each explorer, and a yellow one if only one of several is good.
+    """Yields a finding for each explorer, and a yellow one if only one of several works.
 
-    An explorer with trouble is yellow. It is red if it is on another network, or if all
-    explorers have trouble, since no payment would be found. An explorer that shows the
-    chain but no unconfirmed payments is yellow.
+    The finding of an explorer that does not show the chain is yellow. It is red if the
+    explorer is on another network, or if no explorer shows the chain, since then no
+    payment is found. The finding of an explorer that shows the chain, but no
+    unconfirmed payments, is yellow.
     """
     good = [probe.host for probe in probes if not probe.trouble]
     if len(good) == 1 < len(probes):
@@ -59,9 +60,10 @@ def _without_trouble(name: str, probe: Probe) -> Finding:
 
 
 def next_addresses(shop: Shop, db: Database) -> list[NextAddress]:
-    """Returns one of the next addresses of each script type that merchants use.
+    """Returns an unused address of each script type that merchants use.
 
-    They are looked up at each explorer, since an explorer may not know every type.
+    The doctor looks up these addresses at each explorer, since an explorer may not
+    support every script type.
     """
     by_kind: dict[bytes, NextAddress] = {}
     for merchant in db.rows(merchants.ALL)[:MOST_MERCHANTS]:
@@ -73,10 +75,12 @@ def next_addresses(shop: Shop, db: Database) -> list[NextAddress]:
 
 
 def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
-    """Yields a finding about this machine's clock, compared with the nearest explorer's clock.
+    """Yields a finding about this machine's clock.
 
-    It is red if the time of the chain's last block is more than BLOCK_AHEAD in the
-    future.
+    The finding is red if the last block seems to be more than BLOCK_AHEAD in the
+    future. Otherwise this machine's clock is compared with the explorers' clocks, and
+    the smallest difference decides: green up to CLOCK_NEAR, yellow up to CLOCK_OFF,
+    else red.
     """
     tips = []
     for probe in probes:
@@ -111,9 +115,9 @@ def addresses_ahead(
 ) -> Iterator[Finding]:
     """Yields a finding for each merchant: red if one of the next addresses is used already.
 
-    Nothing but the service may give out addresses of its accounts. At most
-    MOST_MERCHANTS merchants are examined. The results are stored if there is a `quota`.
-    If no explorer answers, the result of an earlier look-up counts.
+    Then another program gives out addresses of the same account, or the database is an
+    old copy. Examines at most MOST_MERCHANTS merchants. Stores the results if `quota`
+    is not None. If no explorer responds, uses the stored results of an earlier run.
     """
     good = [probe.url for probe in probes if not probe.trouble]
     rows = db.rows(merchants.ALL)

@@ -1,4 +1,7 @@
-"""Examines the check, the open pages and the chain, as `/readyz` and the pages show them."""
+"""Examines whether checks complete, open pages are current, and all blocks are searched.
+
+A check is a run of `blocktill check`, which looks for payments.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Examines each price source: its response, and its price's deviation from the median."""
+"""Examines the sources of the exchange rate (the price of one bitcoin)."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -29,10 +29,10 @@ Answer = Decimal | Exception
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
-    """Yields a finding for each price source, and one for the agreed price.
+    """Yields a finding for each price source, and one for the price that they agree on.
 
-    A source with trouble is yellow while enough others agree, else red: without a price
-    nothing can be sold.
+    The finding of a source that fails, or deviates from the median, is yellow while
+    enough other sources agree, else red: without a price nothing can be sold.
     """
     settings = shop.settings
     answers = [_ask(source, settings.proxy) for source in settings.price_sources]

@@ -1,4 +1,4 @@
-"""Tests an explorer: each path that the check needs, its network and its clock."""
+"""Tests an explorer: each URL path that `blocktill check` needs, its network, its clock."""
 
 import time
 from collections.abc import Sequence
@@ -33,11 +33,12 @@ REMEDY = (
 class Probe:
     """The result of testing one explorer.
 
-    `trouble` says what is wrong with the chain that it shows; "" if nothing is.
-    `blindness` says why it shows no unconfirmed payments; "" if it does. `is_foreign`:
-    True if it is on another network. `is_spent`: True if the quota of calls is used up.
-    `height` and `tip_at` are those of its tip. `ahead` is our clock minus the
-    explorer's; None if it sent no time.
+    - `trouble` says why the explorer does not show the chain correctly; "" if it does.
+    - `blindness` says why it shows no unconfirmed payments; "" if it does.
+    - `is_foreign` is True if the explorer is on another network.
+    - `is_spent` is True if our hourly quota of calls to explorers is used up.
+    - `height` and `tip_at` are the height and the time of the explorer's last block.
+    - `ahead` is our clock minus the explorer's clock; None if it sent no time.
     """
 
     url: str
@@ -68,9 +69,9 @@ def probe_all(
 ) -> list[Probe]:
     """Tests each explorer with a few calls, which count in `quota`.
 
-    That is at most eight calls, and usually one or two for each of the `addresses`.
-    `known_height` is the height of the best block that a check has proven. `first` is
-    the lowest stored block.
+    An explorer gets at most eight calls, plus one or two for each of the `addresses`.
+    `known_height` is the height of the best block that the database has. `first` is the
+    lowest block that it has.
     """
     probes = [
         _probe(url, shop, quota, first, addresses) for url in shop.settings.explorers
@@ -175,7 +176,11 @@ def _look_for(
 
 
 def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:
-    """Sets `trouble` if the tip is too far below `best`, or too old for its network."""
+    """Sets `probe.trouble` if the explorer's last block is outdated.
+
+    It is outdated if it is more than MAX_BLOCKS_BEHIND below the height `best`, or
+    older than blocks of this network usually are.
+    """
     behind = best - (probe.height or 0)
     if behind > MAX_BLOCKS_BEHIND:
         probe.trouble = f"is {behind} blocks behind, at {probe.height}"

@@ -29,9 +29,9 @@ FOR_SEVERAL = "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM"
 
 
 def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a finding for each endpoint that is disabled or has failed for an hour.
+    """Yields a finding for each webhook or command that is disabled, or fails for an hour.
 
-    If there is none, yields one green finding.
+    If all of them work, or none exists, yields one green finding.
     """
     rows = db.rows(receivers.LIST)
     now = shop.now()
@@ -58,7 +58,12 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def mail(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a finding if mail has waited for an hour, was given up, or has no mail server."""
+    """Yields a yellow finding if mails are not sent, else a green one.
+
+    It is yellow if a mail has waited for an hour, if one was given up in the last day,
+    or if no mail server is set. Yields nothing if all is well and no merchant wants
+    mail.
+    """
     now = shop.now()
     waiting, oldest_ms, answer = db.get(deliveries.MAILS_WAITING)
     lost_count, _, last = db.get(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
@@ -79,9 +84,10 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def mail_server(shop: Shop, db: Database | None) -> Iterator[Finding]:
-    """Yields a finding about the mail server. It opens an SMTP session, but sends no mail.
+    """Opens an SMTP session without sending a mail, and yields a finding about it.
 
-    Nothing is yielded if there is no mail server. `db` is None if it cannot be used.
+    Yields nothing if no mail server is set. `db` is None if the database cannot be
+    read.
     """
     settings = shop.settings
     account = None

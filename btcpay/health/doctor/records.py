@@ -40,8 +40,9 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a finding: yellow if the database has no merchant, and so is probably the
-    wrong one.
+    """Yields a finding about the number of merchants.
+
+    It is yellow if there are none: the settings may name the wrong database.
     """
     count = len(db.rows(merchants.ALL))
     remedy = (
@@ -54,9 +55,9 @@ def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def time(_shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a finding: red while the checks doubt this machine's clock.
+    """Yields a finding that is red while `blocktill check` doubts this machine's clock.
 
-    While they doubt it, they do nothing that cannot be undone.
+    In that time it does nothing that cannot be undone, such as erasing data.
     """
     reason = noted_doubt(db)
     if not reason:
@@ -71,7 +72,11 @@ def time(_shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def work(_shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a red finding for each failed piece of work. It is retried automatically."""
+    """Yields a red finding for each failed task of a part (an optional plug-in).
+
+    Blocks that could not be searched for payments are included. The service retries all
+    of these tasks by itself. Yields nothing if there are none.
+    """
     for row in db.rows(part_work.FAILED, limit=MOST_WORK):
         place = part_work.describe_work(row.kind, row.height, row.invoice_id)
         payments = "payments are found"
@@ -104,9 +109,10 @@ def attention(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a finding for each merchant: yellow if most of the wallet's gap limit is used.
+    """Yields a finding for each merchant: yellow if the wallet's gap limit is nearly used.
 
-    A wallet does not show payments beyond its gap limit.
+    The gap limit is the number of unused addresses in a row after which a wallet looks
+    no further. So the wallet does not show payments to later addresses.
     """
     for merchant in db.rows(merchants.ALL):
         yield _gap(db, merchant)

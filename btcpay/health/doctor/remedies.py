@@ -1,4 +1,4 @@
-"""Remedies for sources that do not respond, or not as expected."""
+"""Tells what to do about explorers and price sources that do not work."""
 
 from btcpay.values.errors import BadStatus, Compressed, WebPage
 
@@ -13,8 +13,8 @@ MOVED = range(300, 400)
 def remedy_for(error: Exception, setting: str, usual: str) -> str:
     """Returns what the operator should do about an explorer's or a price source's error.
 
-    `setting` is the variable that names the source. `usual` is the remedy if the
-    error is no redirect, web page or compressed answer.
+    `setting` is the environment variable that names the source. `usual` is returned
+    unless the error is a redirect, a web page or a compressed response.
     """
     if isinstance(error, BadStatus) and error.status in MOVED:
         return (

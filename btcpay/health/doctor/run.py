@@ -55,12 +55,14 @@ def examine(
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     integrity: bool = False,
 ) -> Iterator[Finding]:
-    """Yields every finding. If the database cannot be used, findings that need it are left out.
+    """Runs all examinations, and yields their findings.
 
-    With `integrity` it reads each page of a SQLite file, and each output of a balance.
-    It makes some ten calls to each explorer, and ten more for each of at most 20
-    merchants. These count in the hourly quota if the database accepts writes. `now`
-    returns the time. `free_bytes` returns the free bytes on a folder's disk.
+    If the database cannot be read, the findings that need it are left out. If
+    `integrity` is True, also checks each page of a SQLite file, and adds up all outputs
+    of each balance. Makes about ten calls to each explorer, and about ten more calls
+    for each of at most 20 merchants. These calls count in the hourly quota if the
+    database is usable. `now` returns the time. `free_bytes` returns the free bytes on
+    the disk of a folder.
     """
     shop = Shop(settings, environ, now, free_bytes)
     finding, db = database.examine(settings, integrity)

@@ -1,4 +1,4 @@
-"""The input of the doctor's examinations."""
+"""Holds the input of the doctor's examinations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from btcpay.settings.settings import Settings
 class Shop:
     """The shop that is examined: its settings, its environment, its clock and its disk.
 
-    `now` returns the time. `free_bytes` returns the free bytes on a folder's disk.
+    `environ` are the environment variables. `now` returns the time. `free_bytes`
+    returns the free bytes on the disk of a folder.
     """
 
     settings: Settings
