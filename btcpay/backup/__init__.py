@@ -1,4 +1,4 @@
-"""Writes and restores whole copies of the database.
+"""Makes backups of the database, and restores them.
 
-A restore never lets the service give out an address twice.
+After a restore the service never gives out an address that it had given out before.
 """

@@ -1,8 +1,9 @@
 """Advances the address counters after a restore.
 
-Invoices that were made after the backup have addresses beyond the backup's counters. No
-used address may be given out again. So the chain is searched for used addresses (BIP44,
-"address discovery"), and the owner confirms the new counters.
+The address counter of a merchant is the index of the account's next address. Invoices
+that were made after the backup have addresses beyond the counter in the backup. Such an
+address must not be given out again. So this module searches the chain for used addresses
+(BIP44, "Account discovery"), and asks the owner to confirm the new counters.
 """
 
 import sys
@@ -44,9 +45,9 @@ OF_PEERS = ". Name nodes that run in BLOCKTILL_PEERS, or an explorer for this co
 class Move:
     """The advance of a merchant's address counter, from `before` to `next_index`.
 
-    `used` are the indexes from `before` on that the chain shows as used. `gap_limit` is
-    the gap limit that the wallet needs now. `addresses` are the first addresses of the
-    account.
+    `used` are the indexes, from `before` on, of addresses that the chain shows as used.
+    `gap_limit` is the gap limit that the wallet needs with the new counter. `addresses`
+    are the first addresses of the account.
     """
 
     merchant_id: int
@@ -72,11 +73,13 @@ def plan(
     counters: Mapping[str, int],
     is_copy: bool = True,
 ) -> list[Move]:
-    """Returns the new value of each counter: `skip` beyond the last used address.
+    """Computes the new value of each address counter, without changing the counters.
 
-    `counters` has the counters of the database that will be replaced, by account key.
-    No new value is lower than these. `is_copy` is True if `db` is a copy of a backup.
-    Nothing is changed. Raises CommandError, also if the chain cannot be searched.
+    A new counter leaves out `skip` addresses after the last used one. It is also no
+    lower than the counter of the same account in `counters`, those of the database that
+    will be replaced. `is_copy` is True if `db` is a copy of a backup, and no database
+    in use. Raises CommandError if the chain cannot be searched, or if an account has no
+    more addresses.
     """
     # The calls are counted but not limited, since the shop is closed during a restore.
     session = Session(AT_ONCE, settings.proxy)
@@ -167,10 +170,10 @@ def _move(
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:
-    """Advances the counters, and ends all sessions, login and download links.
+    """Advances the address counters, and ends all sessions, login and download links.
 
-    A counter that is already higher stays. Sessions end because the backup may contain
-    some that were ended after it was made.
+    A counter that is already higher stays as it is. The sessions end, since the backup
+    may contain sessions that the owner ended after it was made.
     """
     with db.write():
         for move in moves:

@@ -38,9 +38,10 @@ def examine(
 ) -> None:
     """Examines the uploaded backup as `blocktill restore` does, and writes the report.
 
-    The uploaded file is removed. Commands that receive events are left out of the copy:
-    they would run with the service's rights, and the person in the browser may have no
-    shell.
+    The report also tells why a backup is refused. Removes the uploaded file, and keeps
+    an examined copy. The copy lacks the commands that receive events: they would run
+    with the rights of the service, and the person in the browser may not have these
+    rights.
     """
     try:
         report = _examine(pending, settings, skip, clock)
@@ -107,10 +108,12 @@ def put_in(
     now: datetime,
     finish: Callable[[], T],
 ) -> T:
-    """Fills the empty database with the examined backup, while the service uses it.
+    """Fills the empty database with the examined backup, while the service runs.
 
-    `finish` is called in the same transaction, and its result is returned. A check that
-    runs is waited for. Raises CommandError, and then nothing was changed.
+    First waits until a running check (`blocktill check`) has ended. Calls `finish` in
+    the database transaction that fills the database, and returns its result. Raises
+    CommandError if the backup was refused, was not examined, or was examined more than
+    ANSWER_WITHIN ago, or if the database is not empty. Then nothing is changed.
     """
     report = pending.report()
     if report is None or report.problem:

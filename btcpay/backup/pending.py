@@ -1,8 +1,8 @@
-"""A restore in a browser: the uploaded backup, until the owner confirms or refuses.
+"""Stores a backup that a browser has uploaded, until the owner confirms or refuses it.
 
-The files are in a folder of their own beside the database. A process holds its lock
-while it receives and examines the backup, so that every process can tell whether that
-goes on.
+Each uploaded backup has its own folder, beside the database. A process locks the folder
+while it receives and examines the backup. So every other process can tell whether the
+work still goes on.
 """
 
 import fcntl
@@ -28,11 +28,12 @@ _IS_ID = re.compile(f"[0-9A-Za-z]{{{ID_CHARACTERS}}}").fullmatch
 
 @dataclass(frozen=True)
 class Report:
-    """The result of the examination.
+    """The result of examining an uploaded backup.
 
-    `problem`: why the backup is refused; "" if it is not. `programs`: the commands that
-    received events, which are not restored. `newest_invoice_ms`: 0 if there is no
-    invoice.
+    `problem` says why the backup is refused; "" if it is accepted. `moves` are the
+    advances of its address counters. `programs` are the commands in the backup that
+    receive events; they are not restored. `newest_invoice_ms` is the time of the newest
+    invoice; 0 if there is none.
     """
 
     examined_ms: int
@@ -45,8 +46,8 @@ class Report:
 class PendingRestore:
     """The folder of one uploaded backup.
 
-    `upload`: the path of the file that the browser sends. `copy`: the path of the
-    examined copy. `id`: 24 characters that nobody can guess.
+    `upload` is the path of the file that the browser sends. `copy` is the path of the
+    examined copy. `id` is a random text that nobody can guess.
     """
 
     def __init__(self, folder: Path, id: str) -> None:
@@ -62,9 +63,9 @@ class PendingRestore:
         return self._folder.is_dir()
 
     def hold(self) -> None:
-        """Locks the folder until `release`, or until this process ends.
+        """Locks the folder until `release` is called, or until this process ends.
 
-        Raises BlockingIOError if it is locked already.
+        Raises BlockingIOError if the folder is already locked.
         """
         lock = self._lock.open("a", encoding="ascii")
         try:
@@ -91,7 +92,7 @@ class PendingRestore:
         return False
 
     def report(self) -> Report | None:
-        """Returns the result of the examination; None while it goes on."""
+        """Returns the result of the examination; None if it has not ended."""
         try:
             text = self._report.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -117,10 +118,10 @@ def _move_of(fields: dict[str, Any]) -> Move:
 
 
 def begin(settings: Settings) -> PendingRestore:
-    """Creates the folder of a new restore, and holds its lock.
+    """Creates and locks the folder of a new upload.
 
-    Folders of former ones are removed. Raises CommandError while another backup is
-    received or examined.
+    Removes the folders of earlier uploads. Raises CommandError while another backup is
+    being received or examined.
     """
     if discard_idle(settings):
         raise CommandError("another backup is being received or examined: wait for it")
@@ -134,7 +135,7 @@ def begin(settings: Settings) -> PendingRestore:
 
 
 def find(settings: Settings, id: str) -> PendingRestore | None:
-    """Returns the restore with this id; None if there is none."""
+    """Returns the uploaded backup with this id; None if there is none."""
     if not _IS_ID(id):
         return None
     parent, beginning = _place(settings)
@@ -145,7 +146,10 @@ def find(settings: Settings, id: str) -> PendingRestore | None:
 
 
 def discard_idle(settings: Settings) -> list[PendingRestore]:
-    """Removes each uploaded backup that no process works on. Returns the others."""
+    """Removes each uploaded backup that no process receives or examines.
+
+    Returns the other uploaded backups.
+    """
     parent, beginning = _place(settings)
     held = []
     for folder in parent.glob(f"{beginning}*"):

@@ -35,9 +35,9 @@ AT_ONCE = 10_000
 class Restored:
     """The result of a restore.
 
-    `migrated` are the names of the schema steps that were run on the copy. `moves` are
-    the advances of its address counters. `aside` is the file with the former database;
-    None if there was none.
+    `migrated` are the names of the migrations that were run on the copy of the backup.
+    `moves` are the advances of its address counters. `aside` is the file with the
+    contents of the former database; None if there was no database.
     """
 
     migrated: list[str]
@@ -53,17 +53,19 @@ def restore(
     agree: Agree,
     clock: Clock,
 ) -> Restored:
-    """Replaces the contents of the SQLite database at `path` with the backup.
+    """Replaces the contents of the SQLite database at `path` with the backup `file`.
 
-    1. Copies the backup beside the database, checks that the copy is complete and of
-       this network, and migrates it.
-    2. Derives addresses and scripts again, searches the chain for used addresses, asks
-       the owner to confirm, and advances the copy's counters.
-    3. Locks the database. Copies higher counters and newer revocations of API keys from it
-       into the copy, saves its contents in another file, and replaces them in one
-       transaction.
+    1. Copies the backup to a file beside the database. Checks that the copy is complete
+       and belongs to this network, and migrates it to the present schema.
+    2. Derives all addresses and scripts in the copy again and compares them. Searches the
+       chain for used addresses, asks the owner to confirm (`agree`), and advances the
+       copy's address counters.
+    3. Locks the database. Copies from the database into the copy: higher address counters,
+       and newer revocations of API keys. Saves the contents of the database in another
+       file, then replaces them with the copy in one database transaction.
 
-    Raises CommandError.
+    Raises CommandError if the backup is invalid, if the chain cannot be searched, or if
+    the database is in use.
     """
     _require(file)
     refuse_own(path, file)
@@ -88,9 +90,11 @@ def carry_over(
     agree: Agree,
     clock: Clock,
 ) -> Restored:
-    """Copies a SQLite backup into an empty PostgreSQL database. Raises CommandError.
+    """Copies a SQLite backup into an empty PostgreSQL database.
 
-    Works like `restore`, on a temporary copy in the folder of the backup.
+    Does steps 1 and 2 of `restore` with a temporary copy in the folder of the backup,
+    then copies all rows. Raises CommandError if the backup is invalid, if the chain
+    cannot be searched, or if the PostgreSQL database is not empty.
     """
     _require(file)
     if not into_empty.is_sqlite(file):
@@ -112,9 +116,10 @@ def move_counters(
     agree: Agree,
     clock: Clock,
 ) -> list[Move]:
-    """Advances the counters of the current database, for use after pg_restore.
+    """Advances the address counters of the database in use, after a pg_restore.
 
-    Raises CommandError.
+    Derives all addresses again and compares them. Raises CommandError if an address
+    does not belong to its account, or if the chain cannot be searched.
     """
     moves = plan(db, settings, skip, clock, {}, is_copy=False)
     agree(moves, [], [])
@@ -132,11 +137,12 @@ def prepare(
     clock: Clock,
     present: OldDatabase,
 ) -> Restored:
-    """Makes the copy `new` of the backup, ready to replace the `present` database.
+    """Makes the file `new`, a copy of the backup that can replace the `present` database.
 
-    The copy is migrated, its counters are advanced, and its pending idempotency keys
-    are released. No counter is lower than in the `present` database. Raises
-    CommandError.
+    Migrates the copy, checks its addresses, asks the owner to confirm (`agree`), and
+    advances its address counters. No counter becomes lower than in the `present`
+    database. Releases the idempotency keys of requests that had not ended. Raises
+    CommandError if the backup is invalid, or if the chain cannot be searched.
     """
     url = f"sqlite:///{new}"
     sqlite_file.copy(file, new)

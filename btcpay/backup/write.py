@@ -1,4 +1,4 @@
-"""Writes a backup: a complete copy of a SQLite database, also while it is in use."""
+"""Makes a backup: a complete copy of a SQLite database, even while it is in use."""
 
 from contextlib import closing
 from datetime import datetime
@@ -21,10 +21,11 @@ def write_backup(
     file: Path,
     overwrite: bool = False,
 ) -> tuple[int, str | None]:
-    """Writes a backup to `file`, and returns the copy's schema version and network.
+    """Writes a backup to `file`. Returns the schema version and the network in it.
 
-    Checks the copy before `file` is replaced. Raises CommandError, and then `file` is
-    unchanged.
+    The network is None if the database names none. The copy is checked before it
+    replaces `file`. Raises CommandError, and leaves `file` as it was, if there is no
+    SQLite database, if `file` exists and `overwrite` is False, or if the copy is damaged.
     """
     path = _file_of(database_url)
     refuse_own(path, file)
@@ -41,10 +42,11 @@ def write_backup(
 
 
 def open_backup(database_url: str) -> BinaryIO:
-    """Makes a backup, and returns it as an open file at its beginning.
+    """Makes a backup for a download, and returns it as an open file.
 
-    The file is created beside the database, and its name is deleted at once: so it
-    disappears when it is closed, also if the process dies. Raises CommandError.
+    The file is made beside the database, and its name is deleted at once. So the file
+    disappears when it is closed, even if the process dies. Raises CommandError if there
+    is no SQLite database, or if the copy is damaged.
     """
     path = _file_of(database_url)
     sqlite_file.discard_all(path, "download")
@@ -69,7 +71,7 @@ def note_backup(database_url: str, at: datetime) -> str:
     """Stores the time of the backup, for the merchant's pages.
 
     Returns "", or the reason why the time could not be stored: a read-only database can
-    be backed up, but cannot store it. The database may be of any version.
+    be backed up, but cannot store the time. The database may have an older schema.
     """
     with closing(open_database(database_url)) as db:
         try:
