@@ -1,1 +1,1 @@
-"""The settings, their parsers, and the format of log lines."""
+"""Reads and validates the settings, hides their secrets, and formats log lines."""

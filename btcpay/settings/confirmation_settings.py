@@ -9,9 +9,10 @@ from btcpay.settings.parsers import accepting, require
 
 @dataclass(frozen=True)
 class Confirmations:
-    """The number of confirmations that an invoice of an amount in dollars needs.
+    """How many confirmations an invoice needs, depending on its amount in dollars.
 
-    `steps` are pairs (from_usd, blocks), in ascending order of from_usd.
+    `steps` are pairs (from_usd, confirmations), in ascending order of from_usd. The
+    last pair whose from_usd does not exceed the amount is used.
     """
 
     steps: tuple[tuple[Decimal, int], ...]

@@ -32,10 +32,10 @@ _LINE = re.compile(
 
 
 def parse(text: str, name: str) -> dict[str, str]:
-    """Returns the variables in a file's text.
+    """Returns the variables in the text of a settings file.
 
-    Raises SettingsError, which names the file (`name`) and every invalid line, and
-    never contains a value.
+    Raises SettingsError if a line is invalid. Its message names the file (`name`) and
+    the number of every invalid line, and never contains a value.
     """
     variables = {}
     invalid_lines = []
@@ -60,7 +60,8 @@ def parse(text: str, name: str) -> dict[str, str]:
 def values_of(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables in the file that BLOCKTILL_ENV_FILE names.
 
-    Returns an empty dict if the variable is not set. Raises SettingsError.
+    Returns {} if that variable is not set. Raises SettingsError if the file cannot be
+    read, or has an invalid line.
     """
     file = environ.get(VARIABLE, "")
     if file.strip():
@@ -69,9 +70,10 @@ def values_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def text_of(path: str, name: str) -> str:
-    """Returns the contents of a file. Raises SettingsError.
+    """Returns the contents of a text file.
 
-    The message calls the file `name` and does not contain its contents.
+    Raises SettingsError if the file cannot be read, or is not in UTF-8. Its message
+    calls the file `name`, and contains nothing from the file.
     """
     try:
         return Path(path).read_bytes().decode()
@@ -84,8 +86,8 @@ def text_of(path: str, name: str) -> str:
 def fill(environ: MutableMapping[str, str]) -> None:
     """Adds the variables of the settings file that the environment does not set.
 
-    NAME and NAME_FILE are the same setting: if the environment has one of them, both
-    lines of the file are ignored. Raises SettingsError.
+    NAME and NAME_FILE belong to the same setting: if the environment sets one of them,
+    both are ignored in the file. Raises the errors of `values_of`.
     """
     before = dict(environ)
     for name, value in values_of(environ).items():
@@ -97,9 +99,10 @@ def fill(environ: MutableMapping[str, str]) -> None:
 
 
 def changed_text(text: str, changes: Mapping[str, str]) -> str:
-    """Returns the text of a settings file with changed variables. Raises SettingsError.
+    """Returns the text of a settings file with changed variables.
 
-    The value "" removes a variable.
+    The value "" removes a variable. Raises SettingsError for a value that a line of the
+    file cannot contain, such as a line break.
     """
     for name, value in changes.items():
         lines = text.split("\n")  # `parse` splits lines only here

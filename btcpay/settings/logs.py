@@ -1,4 +1,4 @@
-"""The format of log lines: JSON, with the id of the request that they belong to."""
+"""Formats log lines as JSON, with the id of the request to which a line belongs."""
 
 import json
 import logging
@@ -49,7 +49,7 @@ class JsonLines(logging.Formatter):
 class Discreet(logging.Filter):
     """Removes the content of malformed requests from gunicorn's log lines.
 
-    It may contain secrets.
+    The content may contain secrets.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""The mail settings, and the check of a mail address."""
+"""Parses the mail settings, and validates mail addresses."""
 
 import re
 from dataclasses import dataclass, field
@@ -80,21 +80,27 @@ def smtp_url(text: str) -> MailServer | None:
 
 
 def checked_host(text: str) -> str:
-    """Returns the host in ASCII, an IPv6 address without brackets. Raises ValueError."""
+    """Returns the host in ASCII; an IPv6 address loses its brackets.
+
+    Raises ValueError if the text is no host.
+    """
     return ascii_host(text.strip("[]"))
 
 
 def checked_port(text: str, is_tls: bool) -> int:
-    """Returns the port; for an empty text, the usual one. Raises ValueError."""
+    """Returns the port; for an empty text, the usual port of mail servers.
+
+    Raises ValueError if the text is no number from 1 to MAX_PORT.
+    """
     if not text:
         return USUAL_PORTS[is_tls]
     return whole(1, MAX_PORT)(text)
 
 
 def checked_login(text: str) -> str:
-    """Returns a user name or password, which must be printable ASCII.
+    """Returns a user name or a password unchanged.
 
-    Raises ValueError.
+    Raises ValueError unless it is printable ASCII of up to MAX_LOGIN characters.
     """
     require(text.isascii() and text.isprintable() and len(text) <= MAX_LOGIN)
     return text
@@ -110,7 +116,10 @@ def sender(text: str) -> Sender | None:
 
 
 def checked_sender_name(text: str) -> str:
-    """Returns a sender's name, which may be empty. Raises ValueError."""
+    """Returns a sender's name unchanged; it may be empty.
+
+    Raises ValueError if it is longer than MAX_NAME or has an invisible character.
+    """
     require(len(text) <= MAX_NAME and not any(map(is_refused, text)))
     return text
 

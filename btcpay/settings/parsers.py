@@ -1,6 +1,7 @@
-"""Parsers of the settings' texts.
+"""Parses the settings, which are texts in environment variables.
 
-A parser raises ValueError with a message that says what it accepts.
+A parser returns the value of a setting. It raises ValueError for an invalid text; the
+error's message says what the setting accepts.
 """
 
 import re
@@ -15,7 +16,10 @@ from btcpay.values.networks import AUTO, NETWORKS, Network
 
 @contextmanager
 def accepting(words: str) -> Iterator[None]:
-    """Wraps a parser: its ValueErrors get the message `words`, which says what it accepts."""
+    """Decorates a parser: replaces the message of its ValueErrors by `words`.
+
+    `words` say which texts the parser accepts.
+    """
     try:
         yield
     except ValueError:
@@ -55,10 +59,11 @@ def percent(text: str) -> Decimal:
 
 
 def url(text: str, *schemes: str) -> str:
-    """Returns an absolute URL with its host in ASCII. Raises ValueError.
+    """Returns an absolute URL with its host in ASCII.
 
-    Its scheme must be one of `schemes`, and its port must not be 0. It must not contain
-    blanks, nor lone surrogates, which stand for bytes that are not UTF-8.
+    Raises ValueError if the scheme is not one of `schemes`, if the port is 0, or if the
+    URL contains a blank, a control character, or a lone surrogate, which stands for a
+    byte that is not UTF-8.
     """
     require(not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text))
     parts = urlsplit(text)

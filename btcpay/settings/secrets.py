@@ -38,8 +38,8 @@ _SCHEMES = frozenset(
 def without_secrets(variable: str, text: str) -> str:
     """Returns the value of a variable without the secrets in it.
 
-    Of a secret setting only scheme, host, port and path of a URL are shown. Its
-    password may contain any character, and may be before the host or in the query.
+    The value of a secret setting becomes `***`. But if it is a URL, its scheme, host,
+    port and path are kept. For any other setting see `mask`.
     """
     if variable not in OF_FILES:
         return mask(text)
@@ -69,11 +69,11 @@ def _without_credentials(rest: str) -> str:
 
 
 def mask(text: str) -> str:
-    """Returns a text without what may be a secret in it.
+    """Replaces everything in a text that may be a secret by `***`.
 
-    That is: credentials and query values of URLs, and API keys in their paths. A path
-    segment counts as a key if it has at least sixteen characters (letters, digits, -
-    and _), both letters and digits among them.
+    Secrets are the credentials in a URL, the values in its query, and API keys in its
+    path. A segment of the path counts as an API key if it consists of at least sixteen
+    letters, digits, - and _, and has both a letter and a digit.
     """
     text = _CREDENTIALS.sub(f"{HIDDEN}@", text)
     text = _URL.sub(lambda url: _KEY_IN_PATH.sub(HIDDEN, url[0]), text)

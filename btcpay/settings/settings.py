@@ -1,4 +1,4 @@
-"""The settings, read once from the environment. All errors are reported together."""
+"""Reads all settings from environment variables, and reports all errors together."""
 
 import re
 import sys
@@ -34,19 +34,19 @@ def derive(
     may_be_empty: bool = False,
     is_secret: bool = False,
 ) -> T:
-    """Returns a field whose default and parser depend on the settings above it.
+    """Returns a dataclass field whose default and parser depend on earlier settings.
 
-    `row` gets these settings, and returns the default as text and the parser. An empty
-    variable counts as absent unless `may_be_empty`. If `is_secret`, no output shows the
-    value (secrets.py), and the variable NAME_FILE may have the path of a file with the
-    value.
+    `row` is a function. It gets the settings that stand above this one in the class,
+    and returns the default as text, and the parser. An empty variable means the default
+    unless `may_be_empty` is True. If `is_secret` is True, no output shows the value
+    (secrets.py), and the variable NAME_FILE may name a file that contains the value.
     """
     metadata = {"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret}
     return cast(T, field(repr=not is_secret, metadata=metadata))
 
 
 def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:
-    """Returns a field with its parser, and its default as the text of a variable."""
+    """Returns a dataclass field with this default, as text, and this parser."""
     return derive(lambda _above: (default, parser), **more)
 
 
@@ -56,9 +56,10 @@ def _of_network(name: str, parser: Callable[[str], T]) -> T:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings. Each is read from the variable BLOCKTILL_ and the field's name.
+    """All settings of the service. docs/operators/settings.md explains them.
 
-    docs/operators/settings.md explains them.
+    The environment variable of a field is BLOCKTILL_ followed by the field's name in
+    capital letters.
     """
 
     network: Network = setting("regtest", accepts.network)
@@ -149,10 +150,10 @@ def strange_names(environ: Mapping[str, str]) -> list[str]:
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """Returns the settings in the environment. Raises SettingsError with all errors.
+    """Returns the settings in the environment variables.
 
-    An invalid value is replaced by the default, so that errors in later settings are
-    found too.
+    Raises SettingsError if any are invalid. The error lists all mistakes: after an
+    invalid value the remaining settings are still checked.
     """
     mistakes: list[str] = []
     above = SimpleNamespace()
