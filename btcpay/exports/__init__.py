@@ -1,1 +1,1 @@
-"""Exports of payments for bookkeeping, and of labels for wallets."""
+"""Exports payments for bookkeeping, and labels for wallets."""

@@ -52,11 +52,12 @@ _VISIBLE_SIGNS = _VisibleSigns()
 
 
 def defuse(text: str, mark: str = ";") -> str:
-    """Returns the text with an apostrophe before each formula, which disables the formula.
+    """Puts an apostrophe before each text that a spreadsheet could run as a formula.
 
-    A formula may stand at the start of the cell. It may also follow `mark`, the
-    separator at which spreadsheets of another locale split the file, a tab or a line
-    break. Formulas after invisible characters are found too.
+    A formula is a text that begins with a sign such as `=`. It may stand at the start
+    of the cell, after a tab or a line break, or after `mark`: the separator at which
+    spreadsheets of another locale would split the cell. Formulas after invisible
+    characters are found too.
     """
     visible = text.translate(_VISIBLE_SIGNS)
     starts = [formula.start() for formula in _FORMULA[mark].finditer(visible)]
@@ -80,7 +81,8 @@ def table(lines: Iterable[list[str]], separator: str = ",") -> Iterator[str]:
 def cells(record: Row) -> list[str]:
     """Returns a record's cells as text, in the order of COLUMNS.
 
-    None becomes an empty cell. A list, such as the outputs, becomes one cell.
+    None becomes an empty cell. The items of a list, such as the outputs, become one
+    cell, separated by blanks.
     """
     return [_cell(record[name], name in SUMS) for name in COLUMNS.split()]
 

@@ -17,8 +17,9 @@ MAX_LABEL_LENGTH = 255
 def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
     """Yields labels for the address, the transactions and the outputs of each invoice.
 
-    Labels of parts (optional plug-ins) follow. BIP329's field `origin` is omitted,
-    since the account key does not contain its wallet's fingerprint.
+    Then yields the labels that parts (optional plug-ins) add. `page` is the number of
+    invoices that are loaded at a time. The field `origin` of BIP329 is omitted, since
+    the account key does not contain the fingerprint of its wallet.
     """
     span: Values = {"merchant_id": merchant.id}
     for rows in keyset.pages(db, exports.INVOICES, page, **span):
@@ -50,7 +51,7 @@ def _labels_of(row: Invoice, outputs: list[Output]) -> Iterator[Row]:
 
 
 def label_of(kind: str, ref: str, text: str) -> Row:
-    """Returns a label as BIP329 writes it.
+    """Returns a label in the format of BIP329, truncated to MAX_LABEL_LENGTH.
 
     `kind` is "addr", "tx", "input" or "output". `ref` is the address, the txid, or the
     input or output as "txid:index".

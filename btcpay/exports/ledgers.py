@@ -31,11 +31,11 @@ def _purpose(record: Row) -> str:
 
 
 def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator[str]:
-    """Yields a CSV file with headers, separator and decimal mark of the language.
+    """Yields a CSV file with the headers, separator and decimal mark of the language.
 
-    It begins with a byte order mark, from which Excel recognises UTF-8. Digits are
-    ASCII and days are in ISO 8601, which spreadsheets of all languages read. Times are
-    in `zone`.
+    The file begins with a byte order mark, so that Excel recognises UTF-8. Digits are
+    ASCII and days are in ISO 8601, which spreadsheets of all languages understand.
+    Times are in `zone`.
     """
     gettext = catalog(language).gettext
     mark = "."
@@ -121,10 +121,11 @@ def _koinly_line(record: Row) -> list[str]:
 
 
 def beancount(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[str]:
-    """Yields beancount transactions, with the value at the price when the payment came.
+    """Yields beancount transactions, valued at the exchange rate when a payment came.
 
-    If that price is unknown, both postings are in bitcoin. A payment that settles no
-    invoice has the flag `!`. Source: beancount.github.io, "Language Syntax".
+    If that rate is unknown, both postings of the transaction are in bitcoin. A payment
+    that pays no invoice has the flag `!`. Source: beancount.github.io, "Language
+    Syntax".
     """
     return chain([ACCOUNTS], map(_transaction, records))
 
@@ -158,9 +159,10 @@ def _quote(text: str) -> str:
 
 
 class Format(NamedTuple):
-    """A file format: the end of its file name, its media type, and its formatting function.
+    """A file format for payments.
 
-    The function gets the records, a language and a time zone, and yields text.
+    `ending` is the end of the file's name. `lines` is the function that formats the
+    file: it gets the records, a language and a time zone, and yields pieces of text.
     """
 
     ending: str

@@ -1,4 +1,4 @@
-"""Reads payments for bookkeeping exports, page by page."""
+"""Loads payments from the database for bookkeeping, a number of rows at a time."""
 
 import json
 from collections.abc import Iterator
@@ -36,9 +36,9 @@ def payment_records(
 ) -> Iterator[Row]:
     """Yields the merchant's payments as dictionaries with COLUMNS, oldest first.
 
-    They were received at from_ms <= time < before_ms, in unix milliseconds. Records of
-    parts (optional plug-ins), such as refunds, are merged in by time. `page` is the
-    number of rows that are loaded at a time.
+    Yields only payments that were received at from_ms <= time < before_ms, in Unix
+    milliseconds. Records of parts (optional plug-ins), such as refunds, are sorted in
+    by their time. `page` is the number of rows that are loaded at a time.
     """
     sources = [_payments(db, merchant, from_ms, before_ms, page)]
     for part in hooks.of(hooks.Exports):
@@ -58,8 +58,8 @@ class MoneyRow(Protocol):
 def record_of(merchant: Merchant, row: MoneyRow, amount_sats: int) -> Row:
     """Returns the dictionary with COLUMNS of a payment or a refund.
 
-    Columns of the row with these names are copied. Day, time, merchant, amount and id
-    are computed. The caller adds the rest, which is None here.
+    Columns of `row` whose names are in COLUMNS are copied. Day, time, merchant, amount
+    and id are computed. All other values are None; the caller may set them.
     """
     own = as_dict(row)
     line: Row = {name: own.get(name) for name in COLUMNS.split()}

@@ -1,1 +1,1 @@
-"""The languages of pages and mails: translations, and formats of numbers and times."""
+"""Translates pages and mails, and formats numbers and times for each language."""

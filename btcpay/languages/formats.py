@@ -31,8 +31,8 @@ def _part(name: str) -> dict[str, Any]:
 def currency_of(tag: str) -> str | None:
     """Returns the usual currency of a browser's language such as `de-AT` (BCP 47).
 
-    The region decides, or the language if the tag has no region. Returns None if the
-    currency is unknown.
+    The currency is that of the region in the tag, or that of the language if the tag
+    has no region. Returns None if the currency is unknown.
     """
     language, *subtags = tag.split("-")
     currencies: dict[str, str] = _part("currencies")
@@ -102,8 +102,8 @@ def percent(number: int | Decimal, language: str) -> str:
 def money(amount: Decimal, currency: str, language: str) -> str:
     """Formats an amount with its currency, rounded to the smallest unit: `¥1,234`.
 
-    An amount between 0 and one unit becomes `< $0.01`. The text cannot break at a
-    line's end.
+    An amount above 0 and below the smallest unit becomes `< $0.01`. Browsers cannot
+    break the text into two lines.
     """
     unit = unit_of(currency)
     is_below_unit = 0 < amount < unit
@@ -138,7 +138,8 @@ def format_money(worth: Money, language: str) -> str:
 def plain(amount: Decimal, currency: str, language: str) -> str:
     """Formats an amount with no currency: `19,90` in German.
 
-    It is rounded to the currency's smallest unit, half to even.
+    The amount is rounded to the currency's smallest unit; a half is rounded to the even
+    neighbour.
     """
     return _to_signs(f"{round_money(amount, currency):,f}", language)
 
