@@ -20,10 +20,10 @@ _MOST_ECHOED = 40  # maximum characters of a wrong amount in an error message
 
 
 def parse_number(_context: Any, _option: Any, text: str | None) -> Decimal | str | None:
-    """Parses the option's text as a JSON number.
+    """Parses an option's text as a JSON number.
 
-    None and any other text are returned unchanged; the schema refuses other texts
-    later.
+    Returns None, and a text that is no JSON number, unchanged. The schema refuses such
+    a text later.
     """
     if text is None or not _JSON_NUMBER.fullmatch(text):
         return text

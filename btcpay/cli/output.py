@@ -64,7 +64,7 @@ def _escape(character: str) -> str:
 def json_lines(values: Iterable[Any]) -> Iterator[str]:
     """Yields the text of a JSON array, one value on a line.
 
-    Each value is written as soon as it is read, since there may be a million.
+    Each value is yielded as soon as it is available, since there may be a million.
     """
     is_empty = True
     separator = "[\n"

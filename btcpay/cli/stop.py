@@ -26,7 +26,10 @@ class Stop:
             os.write(self._writing_end, b".")
 
     def clear(self) -> None:
-        """Makes it wait for the next signal. Call it only after `wait` has returned True."""
+        """Unsets the event, so that `wait` waits for the next signal.
+
+        Call this method only after `wait` has returned True.
+        """
         os.read(self._reading_end, PIPE_BYTES)
 
     def fileno(self) -> int:

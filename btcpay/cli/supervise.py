@@ -1,6 +1,7 @@
-"""Runs the service and the check until one of them ends. The command `run` becomes this.
+"""Runs the service and the check until one of them ends.
 
-It stays in memory as long as the shop runs. So it imports little, and only waits.
+The command `run` replaces itself with this module. The module stays in memory as long as
+the shop runs, so it imports little, and only waits.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Command `check`: runs the check once, or repeatedly with --watch."""
+"""Command `check`: looks for payments once, or repeatedly with --watch."""
 
 import contextlib
 import logging

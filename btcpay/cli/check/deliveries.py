@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Deliveries:
-    """All deliveries, in two threads: one for mail, one for everything else."""
+    """Sends events and mails in two threads: one for mails, one for everything else."""
 
     def __init__(self, shell: Shell) -> None:
         programs = PROGRAM_SHARDS[shell.db.is_server]
@@ -34,15 +34,15 @@ class Deliveries:
             thread.start()
 
     def wait(self) -> None:
-        """Ends both threads, after what they deliver now."""
+        """Ends both threads, and waits until their present runs are over."""
         for thread in self._threads:
             thread.wait()
 
 
 class DeliveryThread:
-    """A thread that makes the due deliveries to some shards (groups) of receivers.
+    """A thread that sends the due events or mails to some shards (groups) of receivers.
 
-    It stays between two deliveries, with its connection to the database.
+    The thread, with its connection to the database, is kept for later runs.
     """
 
     def __init__(self, shell: Shell, shards: Sequence[str]) -> None:
@@ -56,7 +56,7 @@ class DeliveryThread:
         self._thread = threading.Thread()
 
     def start(self) -> None:
-        """Delivers what is due, unless the thread is at it."""
+        """Sends what is due, unless the thread is already doing so."""
         if self._is_busy:
             return
         self._is_busy = True
@@ -66,7 +66,7 @@ class DeliveryThread:
             self._thread.start()
 
     def wait(self) -> None:
-        """Ends the thread, after what it delivers now."""
+        """Ends the thread, and waits until its present run is over."""
         self._orders.put(False)
         self._thread.join()
 

@@ -1,6 +1,6 @@
-"""Prints the result of a check.
+"""Prints the result of a check (a run of `blocktill check`, which looks for payments).
 
-With --quiet it prints nothing while all is well, since cron mails every output.
+With --quiet nothing is printed if the check succeeds, since cron mails every output.
 """
 
 import logging
@@ -34,10 +34,10 @@ MOST_HELD = 1000  # maximum number of held log lines; if it is reached, they are
 
 
 class Reporter:
-    """Prints the results of a command's runs.
+    """Prints the results of a command's checks.
 
-    If `quiet`, it holds log lines back until the run ends, and prints them only if the
-    run has failed.
+    If `quiet`, holds log lines back until the check ends, and prints them only if the
+    check has failed.
     """
 
     def __init__(self, shell: Shell, quiet: bool) -> None:

@@ -45,11 +45,11 @@ def choose_account_start(
     skip: int | None,
     asks: bool,
 ) -> AccountStart:
-    """Returns where the shop begins in its account, and prints how that was found.
+    """Finds the shop's first address in its account, and prints how it was found.
 
-    If not all addresses could be looked up, `skip` must say how many are left out. If
-    it says too little, the owner is prompted for a number, or CommandError is raised if
-    `asks` is False.
+    If not all addresses of the account could be looked up, `skip` must say how many
+    addresses to leave out. If `skip` is missing or too low, the owner is prompted for a
+    number; if `asks` is False, CommandError is raised instead.
     """
     say("Asking which addresses of this account were used before ...")
     while True:
