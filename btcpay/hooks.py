@@ -226,9 +226,10 @@ class InvoiceCard(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class MerchantViews(Hook):
-    """Adds pages for the merchant. Called by the part `merchant_pages`, if it is installed.
+    """The functions with which a part (an optional plug-in) adds pages for the merchant.
 
-    `views` is called when the service starts.
+    Only the part `merchant_pages` calls them, if it is installed. It calls `views` when
+    the service starts.
 
     `inbox`, `today_counts` and `sale_state` are queries. When `merchant_pages` is
     imported, it embeds them in its own SQL statements. The first two refer to the
@@ -236,7 +237,7 @@ class MerchantViews(Hook):
 
     - `inbox` selects an id for each thing that needs the merchant's attention. If the
       thing is about an invoice, this is the invoice's id. The number of these ids is
-      shown on every page, and on the part's menu item.
+      shown on every page, and on the menu item of the part that has the query.
     - `today_counts` select one number each. Their names must be unique among all parts.
       Their parameters `now` and `until` are the current time and the time a week later.
     - `sale_state` selects one word about the invoice, or nothing. `sale_note` returns
@@ -574,9 +575,10 @@ class IssueKey(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKeys(Hook):
-    """Adds a kind of API key. `cli/merchant/access.py` calls it for `key issue`.
+    """The functions with which a part (an optional plug-in) adds a kind of API key.
 
-    `options` are added to the options of that command.
+    `cli/merchant/access.py` calls them for the command `key issue`. `options` are added
+    to the options of that command.
     """
 
     module = "keys"

@@ -97,9 +97,9 @@ class Words(fields.List[Any]):
 
 
 def value_of(data: dict[str, Any], name: str) -> Any:
-    """Returns the value under this name in any case; None if there is none.
+    """Returns the value under this name in upper or lower case; None if it is missing.
 
-    If two spellings of the name are given, the exact one wins.
+    If several spellings of the name are given, the exact one wins.
     """
     if name in data:
         return data[name]

@@ -166,13 +166,13 @@ def _sats_by_txid(outputs: Sequence[SeenOutput]) -> Counter[str]:
 
 
 def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
-    """Returns all outputs that are in blocks, and at most MOST_KEPT each of the others.
+    """Returns all outputs in blocks, and MOST_KEPT unconfirmed and vanished ones.
 
-    The others are the unconfirmed and the vanished outputs, of which an explorer can
-    invent any number. They are kept in this order of priority:
+    It is at most MOST_KEPT of each of these two kinds, of which an explorer can invent
+    any number. They are kept in this order of priority:
 
-    1. Outputs of at least a hundredth of the amount come first. To crowd out all others
-       with real outputs costs the full amount.
+    1. Outputs of at least a hundredth of the amount come first. Whoever fills all
+       places with real outputs of this size pays the full amount.
     2. Outputs that were seen earlier come first, so that later inventions do not
        displace them.
     3. Of outputs seen at the same time, those closer to the amount come first.

@@ -102,7 +102,9 @@ def refuse_too_many(outputs: list[SeenOutput]) -> list[SeenOutput]:
 
 
 def coins_in(outputs: Sequence[SeenOutput]) -> int:
-    """Returns the number of outputs plus the number of inputs of their transactions."""
+    """Returns the number of coins in an explorer's answer, which bounds its size.
+
+    These are the outputs, and the inputs of the transactions that made them."""
     inputs_by_txid = {output.txid: len(output.inputs) for output in outputs}
     return len(outputs) + sum(inputs_by_txid.values())
 

@@ -91,10 +91,10 @@ def _read_standard_input() -> str:
 def choose_account(
     text: str, network: Network, script: str | None, choose: str | None, asks: bool
 ) -> tuple[WalletText, WalletAccount]:
-    """Returns the contents of the text, and the account that the user chooses.
+    """Parses a wallet's text. Returns what it holds, and the account that is chosen.
 
     If there are several accounts and `choose` names none, they are listed, and the user
-    is prompted if `asks`. Raises CommandError if the text has no account, or none is
+    is prompted if `asks` is True. Raises CommandError if the text has no account, or none is
     chosen.
     """
     wallet_text = read_wallet_text(text, network, script)

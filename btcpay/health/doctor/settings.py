@@ -12,7 +12,10 @@ from btcpay.values.hosts import is_here, is_of_examples
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
-    """Yields a finding for each variable that is set or unknown, and for the base URL."""
+    """Yields a finding for each environment variable that is a setting or looks like one.
+
+    One more is about the base URL.
+    """
     in_file = env_file.values_of(shop.environ)
     for name in (*VARIABLES.values(), *OF_FILES.values()):
         text = shop.environ.get(name, "").strip()

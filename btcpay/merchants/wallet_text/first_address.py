@@ -25,9 +25,10 @@ def refuse_other_first_address(
     text: str,
     network: Network,
 ) -> None:
-    """Raises TextRefused if the text does not give the first address of each account.
+    """Raises TextRefused if the addresses in the text are other accounts' addresses.
 
-    If the text gives fewer valid addresses than there are accounts, it is not refused.
+    The text must have the first address of each account. Does nothing if it has fewer
+    valid addresses than accounts.
     """
     named = set()
     for address in _named_addresses(text):

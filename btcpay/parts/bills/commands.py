@@ -144,7 +144,7 @@ def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
     """Take back the unpaid bills that series have made since a time, as by a wrong clock.
 
     They end without a mail, and each series goes back to the first of their periods. Bills that
-    something has come to stay.
+    money has come for are kept.
     """
     counts = undoing.count_made_since(shell.db, since)
     if series is not None:
