@@ -25,10 +25,11 @@ WATCHDOG = 'while read -r pid; do groups="$groups -$pid"; done; kill -s TERM -- 
 class Children(contextlib.AbstractContextManager["Children"]):
     """A context manager that starts child processes, and stops all of them on exit.
 
-    The children share `environ` and the output: the file `log`, or this process's own
-    output if it is None. SIGTERM stops them; a child that has not ended
-    `stop_timeout_s` seconds later is killed. Each child leads a session of its own. So
-    Ctrl-C reaches only this process, and a child's own children are killed with it.
+    All children get the environment variables `environ`, and write their output to the
+    file `log`, or to the output of this process if `log` is None. On exit they get
+    SIGTERM, and those still running `stop_timeout_s` seconds later are killed. Each
+    child runs in its own session. So Ctrl-C reaches only this process, and the
+    processes that a child has started are killed together with the child.
     """
 
     def __init__(
@@ -67,7 +68,11 @@ class Children(contextlib.AbstractContextManager["Children"]):
         self._watchdog.communicate()
 
     def start(self, name: str, *words: str) -> None:
-        """Starts `python -m` with `words` (a module and its arguments) as the child `name`."""
+        """Starts a Python module as a child process.
+
+        `words` are the module and its arguments, as after `python -m`. `name` is what
+        messages call the child.
+        """
         if self._log:
             with self._log.open("ab") as log:
                 child = self._spawn(words, log)
@@ -129,8 +134,8 @@ class Children(contextlib.AbstractContextManager["Children"]):
 def exit_status(code: int) -> int:
     """Converts a return code of `subprocess` to the exit status that a shell returns.
 
-    -N means that signal N ended the process, and becomes 128 + N. Other codes are
-    unchanged.
+    A code -N means that signal N ended the process; it becomes 128 + N. Other codes
+    stay as they are.
     """
     if code >= 0:
         return code

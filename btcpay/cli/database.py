@@ -31,10 +31,10 @@ def migrate(shell: Shell) -> None:
 
 
 def run_migrations(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
-    """Runs the schema's steps in `folder` that the database lacks.
+    """Runs the migrations in `folder` that the database lacks.
 
-    Returns a dict for JSON (`version`, `applied`, `new`) and a text for people. Raises
-    DatabaseNotReady.
+    Returns a dict for JSON (`version`, `applied`, `new`), and a text for people. Raises
+    DatabaseNotReady if the database cannot be migrated, such as one of another network.
     """
     url = settings.database_url
     network = settings.network.name

@@ -67,7 +67,7 @@ OPTION = re.compile("(--[a-z-]+)(=.*)?", re.DOTALL)
 
 
 class Commands(click.Group):
-    """The group of all commands: the built-in ones, and those of parts (optional plug-ins)."""
+    """The group of all commands. Parts (optional plug-ins) add their own commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*COMMANDS, *_commands_of_parts()])
@@ -158,8 +158,8 @@ def _show_start(shell: Shell) -> None:
 def main() -> None:
     """Runs the command line.
 
-    An expected error is printed as one line on standard error. The exit status is then
-    1 or 2, or that of the CommandError.
+    An expected error is printed on one line to standard error. The exit status is then
+    1 or 2, or the status that the CommandError has.
     """
     escape_output()
     logging.basicConfig(

@@ -24,10 +24,10 @@ def facts_of(
     merchant: str,
     row: Any,
 ) -> dict[str, Any]:
-    """Returns the resource's fields as events have them, and the merchant's name.
+    """Returns the resource's fields as in events, and the merchant's name.
 
-    Amounts are texts here. As the JSON numbers of events they would lose trailing zeros
-    in many programs.
+    Amounts are texts here, while events have JSON numbers: in many programs JSON
+    numbers lose trailing zeros.
     """
     facts = {"object": resource.name, "id": row.id, "merchant": merchant}
     for name, value in resource.serialize(base_url, row).items():
@@ -46,10 +46,11 @@ def add_list_and_show(
     columns: str,
     more: Callable[[Database, str], dict[str, Any]] = _nothing_more,
 ) -> None:
-    """Adds the commands `list` and `show` for a part's resource to `group`.
+    """Adds the commands `list` and `show` to `group`, for a resource of a part.
 
-    `list` prints `columns` of the rows that the query `newest` selects. `show` prints
-    all fields of one resource, and those that `more(db, id)` returns.
+    A part is an optional plug-in. `list` prints `columns` of the rows that the query
+    `newest` selects. `show` prints all fields of one resource, and the further fields
+    that `more(db, id)` returns.
     """
 
     @group.command("list", help=f"The newest {resource.name}s of all merchants.")

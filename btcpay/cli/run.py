@@ -73,9 +73,9 @@ def _show_program_key(shell: Shell) -> None:
 
 
 def prepare(settings: Settings, folder: Path = STEPS) -> None:
-    """Creates the database, or brings it to the last step in `folder`.
+    """Creates the database, or runs the migrations in `folder` that it lacks.
 
-    A SQLite file is copied to a file beside it before its schema changes.
+    Before a SQLite file is migrated, it is copied to a file beside it.
     """
     path = sqlite_path(settings.database_url)
     if path and path.exists() and path.stat().st_size:

@@ -37,7 +37,11 @@ class Shell:
 
     @cached_property
     def db(self) -> Database:
-        """The database; it is closed when the command ends. Raises DatabaseNotReady."""
+        """The opened database, which is closed when the command ends.
+
+        Raises DatabaseNotReady if the database is missing, or does not fit this version
+        of the program or the network of the settings.
+        """
         db = open_ready(self.settings.database_url, self.settings.network.name)
         click.get_current_context().call_on_close(db.close)
         return db
@@ -86,8 +90,8 @@ def with_json_shell(function: Callable[..., Any]) -> Callable[..., Any]:
 def require_text(values: Iterable[Any]) -> None:
     """Raises UsageError for a string with lone surrogates, which no database stores.
 
-    They stand for bytes of an argument that are not UTF-8. Only strings are checked: a
-    Path may contain such bytes.
+    Lone surrogates stand for bytes of an argument that are not UTF-8. Other values are
+    not checked: a Path may contain such bytes.
     """
     for value in values:
         if isinstance(value, str) and LONE_SURROGATE.search(value):

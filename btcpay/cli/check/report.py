@@ -57,11 +57,11 @@ class Reporter:
             logging.root.handlers = list(self._buffers)
 
     def show(self, report: Report | None, brief: bool = False) -> None:
-        """Prints the report of a run; None means that the run was skipped.
+        """Prints the report of a check.
 
-        If `brief`, a complete run is only printed if an invoice has changed. A run is
-        skipped while another one is running: raises CommandError if that one has
-        exceeded its time limit.
+        If `brief`, a complete check is printed only if an invoice has changed. `report`
+        is None if this check was skipped, because another check is running. Then raises
+        CommandError if the other check has exceeded its time limit.
         """
         if report is None:
             self._show_other_run(brief)
@@ -109,7 +109,7 @@ class Reporter:
                 buffer.flush()
 
     def end(self, report: Report | None) -> NoReturn:
-        """Prints the report, and exits: with status 1 if the run was not complete, else 0."""
+        """Prints the report, and exits: with status 0 if the check is complete, else 1."""
         self.show(report)
         if report is None or report.complete:
             sys.exit(0)

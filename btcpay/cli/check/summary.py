@@ -1,4 +1,4 @@
-"""Formats the report of a check for people."""
+"""Formats the report of a check (a run of `blocktill check`) for people."""
 
 import click
 

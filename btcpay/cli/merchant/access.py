@@ -90,11 +90,11 @@ def _issue_by_parts(
 
 
 def play_money_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
-    """Returns the secret of the write key in `file`.
+    """Returns the secret of the API key in `file`, which may write.
 
-    If the file is missing or its key does not work, a key is issued and its secret
-    written to the file. The key is named after the file. Call it only for shops with
-    play money: no other secret is stored in a file.
+    If the file is missing, or its key is not valid, issues a new key with the file's
+    name, and writes its secret to the file. Call this function only for shops with play
+    money: the secrets of other shops must not be stored in files.
     """
     if file.exists():
         secret = file.read_text(encoding="ascii").strip()

@@ -1,4 +1,4 @@
-"""Finds where a shop begins in its account: by the chain, else by asking the owner."""
+"""Finds the first address of a shop in its account: in the chain, else asks the owner."""
 
 from functools import partial
 

@@ -44,11 +44,12 @@ choose_option = partial(
 
 
 def key_of(xpub: str, others: list[str]) -> str:
-    """Returns the account's text from the command line; for `-` from standard input.
+    """Returns the text that describes the account: `xpub`, or standard input for "-".
 
-    `others` are further words on the command line. Raises UsageError if there are any.
-    But if they may be a secret, all words are returned, since reading them raises an
-    error about the secret. Raises CommandError if the text is empty.
+    `others` are further words on the command line. Raises UsageError if there are any,
+    unless the words look like a secret, such as a seed phrase. Then returns all words:
+    the code that parses them refuses the secret with a better message. Raises
+    CommandError if the text is empty.
     """
     text = " ".join([xpub, *others])
     if others and not holds_secret(text):
@@ -91,11 +92,11 @@ def _read_standard_input() -> str:
 def choose_account(
     text: str, network: Network, script: str | None, choose: str | None, asks: bool
 ) -> tuple[WalletText, WalletAccount]:
-    """Parses a wallet's text. Returns what it holds, and the account that is chosen.
+    """Parses a wallet's text. Returns its contents and the account that the user chooses.
 
-    If there are several accounts and `choose` names none, they are listed, and the user
-    is prompted if `asks` is True. Raises CommandError if the text has no account, or none is
-    chosen.
+    `choose` names the account if the text has several. If `choose` is None, lists the
+    accounts, and prompts the user if `asks` is True. Raises CommandError if the text
+    has no account, or if no account is chosen.
     """
     wallet_text = read_wallet_text(text, network, script)
     if choose is None and len(wallet_text.accounts) > 1:
@@ -118,7 +119,7 @@ def _list_accounts(wallet_text: WalletText, network: Network) -> None:
 
 
 def show_reading(wallet_text: WalletText, account: WalletAccount) -> None:
-    """Prints how the account was read, and what was left out."""
+    """Prints how the text was understood, and which of its contents were ignored."""
     say(f"Read as {account.description}.")
     for reason in wallet_text.left_out:
         say(f"Left out: {reason}.")

@@ -106,10 +106,10 @@ def merchant_add(
 def show_first_addresses(
     account: Descriptor, network: Network, start: int = 0
 ) -> list[str]:
-    """Prints the shop's first three addresses, for comparison with the wallet.
+    """Prints and returns three addresses, for comparison with the wallet.
 
-    Returns them. `start` is the index of the first one. For a multisig account also the
-    keys are printed, and how many of them must sign.
+    `start` is the index of the first of them in the account. For a multisig account,
+    also prints the keys, and how many of them must sign.
     """
     if account.is_multi:
         say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")

@@ -36,8 +36,8 @@ class Interview:
     def settings(self, present: Mapping[str, str], state: Path) -> Answers:
         """Returns the variables for the settings file; those with an empty value are left out.
 
-        `present` has the variables that the file has now. `state` is the folder of a
-        new database. Raises UsageError for options that are missing or invalid.
+        `present` has the variables that the file has now. `state` is the folder in which
+        a new database is created. Raises UsageError for missing or invalid options.
         """
         questions = self._questions(present)
         self._require_settings(questions, present)

@@ -57,13 +57,14 @@ def make_user(name: str) -> pwd.struct_passwd:
 
 
 def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
-    """Runs `work` as this user. Exits with its status, unless that is 0 or None.
+    """Runs `work` with the rights of this user.
 
-    If root runs this for another user, a forked child becomes that user for good and
-    runs `work`. So files that it creates are the user's, and code that the user has
-    hidden in a database gets only the user's rights. An error ends the child, and only
-    its exit status is passed on. The child raises CommandError if the user may not run
-    this program.
+    If `work` returns a status other than 0 or None, exits with that status. If the user
+    is not the present one, only root can call this function. Then a forked child
+    process gives up root's rights for good, and runs `work`. So the files that `work`
+    creates belong to the user, and code that the user has hidden in a database gets
+    only the user's rights. An error in the child ends the child, and this process exits
+    with the same status. That also happens if the user may not run this program.
     """
     status = _status_of(user, work)
     if status:

@@ -16,9 +16,10 @@ Answers = dict[str, str]
 class Question(NamedTuple):
     """A setting that `setup` prompts for.
 
-    `name` is the option's name, `text` the prompt. `usual` is the default; None if an
-    answer is required. If `is_asked` is False, there is only an option and no prompt.
-    If `is_written`, the file gets the setting even if it has the default value.
+    `name` is the name of the setting and of the option, `text` the prompt. `usual` is
+    the default; None if an answer is required. If `is_asked` is False, `setup` has the
+    option but no prompt. If `is_written` is True, the setting is written to the
+    settings file even if the answer is the default.
     """
 
     name: str
@@ -85,10 +86,11 @@ def default_of(
     present: Mapping[str, str],
     state: Path,
 ) -> str | None:
-    """Returns the setting's value in the file, or else a default; None if there is neither.
+    """Returns the answer that `setup` suggests; None if there is none.
 
-    The default may depend on the earlier `answers`. `present` has the variables that
-    the file has now. `state` is the folder of a new database.
+    This is the setting's value in the settings file, else the default. The default may
+    depend on the earlier `answers`. `present` has the variables that the file has now.
+    `state` is the folder in which a new database is created.
     """
     value = present.get(question.variable, "").strip()
     if question.name == "database_url":  # a database belongs to one network
@@ -131,10 +133,11 @@ def validate_answer(question: Question, text: str, answers: Mapping[str, str]) -
 
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
-    """Returns the answers that the file must get, by variable.
+    """Returns the answers that must be written to the settings file, by variable.
 
-    These are the answers that differ from the file, or, if the file lacks the variable,
-    from the default.
+    If the file has the variable, its answer is written if it differs from the file. If
+    the file lacks the variable, its answer is written if it differs from the default,
+    or if the question `is_written`.
     """
     changes = {}
     for question in QUESTIONS:

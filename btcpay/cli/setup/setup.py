@@ -124,11 +124,10 @@ class _SetupRun(Interview):
         self.present = parse(self.text, str(self.file))
 
     def run(self) -> None:
-        """Asks for the settings, then creates what does not exist yet.
+        """Asks for the settings, then creates what the shop needs and does not exist yet.
 
-        That is the user, the folder, the database, the settings file and the units.
-
-        If it is interrupted, it can be run again.
+        This may be the system user, the folder, the database, the settings file and the
+        systemd units. If this method is interrupted, it can be run again.
         """
         self._show_file()
         options = self.options

@@ -108,10 +108,11 @@ def _names(kind: str) -> list[str]:
 
 
 def install(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """Writes the units to `folder`, and makes systemd read them. Returns the names written.
+    """Writes systemd units to `folder`, and makes systemd load them.
 
-    Units of CRON_UNITS that are not in `texts` are disabled and deleted. Raises
-    CommandError if systemctl fails.
+    `texts` has the text of each unit by its file name. Returns the names of the units
+    that were missing or different before. Disables and deletes the units of CRON_UNITS
+    that are not in `texts`. Raises CommandError if systemctl fails.
     """
     for name in CRON_UNITS:
         if name not in texts and (folder / name).exists():
@@ -130,10 +131,10 @@ def write(
     texts: Mapping[str, str],
     packaged: Path | None = None,
 ) -> list[str]:
-    """Writes the units that differ from these texts. Returns the names of those written.
+    """Writes the units whose present text differs. Returns the names of these units.
 
-    A unit that is missing in `folder` is compared with that in `packaged`, which
-    systemd then uses.
+    If a unit is missing in `folder`, its present text is that in the folder `packaged`,
+    which systemd uses in this case.
     """
     names = []
     for name, text in sorted(texts.items()):
