@@ -141,9 +141,10 @@ def _is_in_blocks(
 def _search_ahead(
     is_used: Callable[[str], bool], merchant: Merchant, network: Network, run: int
 ) -> AddressSearch:
-    """Searches for used addresses from the counter on. Raises ExplorerError.
+    """Searches for used addresses, from the merchant's address counter on.
 
-    The search ends after `run` unused addresses in a row.
+    The search ends after `run` unused addresses in a row. Raises ExplorerError if the
+    chain cannot be searched.
     """
     search = AddressSearch(merchant.next_index, run)
     search.find(lambda index: is_used(derive(merchant.descriptor, index, network)))

@@ -59,7 +59,10 @@ def _examine(
     skip: int,
     clock: Clock,
 ) -> Report:
-    """Returns what a restore would do. Raises CommandError."""
+    """Makes the examined copy, and returns a report on what a restore would do.
+
+    Raises CommandError if the backup is refused.
+    """
 
     def agree(moves: list[Move], _lost: list[str], _programs: list[str]) -> None:
         if not moves:

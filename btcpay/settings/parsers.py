@@ -72,7 +72,7 @@ def url(text: str, *schemes: str) -> str:
 
 
 def http_url(text: str) -> str:
-    """Returns an absolute http or https URL, checked by `url`. Raises ValueError."""
+    """Returns an absolute http or https URL. Raises the errors of `url`."""
     return url(text, "http", "https")
 
 

@@ -142,7 +142,10 @@ def _ask(probe: Probe, explorer: Explorer, first: BlockId | None) -> None:
 
 
 def _ask_as_follower(explorer: Explorer, height: int, header: Header) -> None:
-    """Requests the tip in all the ways in which a check does it. Raises FetchError."""
+    """Requests the last block in all the ways in which `blocktill check` requests it.
+
+    Raises FetchError if a request fails.
+    """
     explorer.tip_height()
     explorer.header_at(height)
     before_tip = BlockId(height - 1, header.previous)
@@ -157,7 +160,7 @@ def _look_for(
 ) -> None:
     """Looks up unconfirmed payments to the addresses, and sets `blindness` if that fails.
 
-    Raises BudgetSpent.
+    Raises BudgetSpent if the hourly quota of calls is used up.
     """
     for address, script in addresses:
         try:
