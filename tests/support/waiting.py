@@ -17,8 +17,12 @@ NO_LIMIT = ("0x0", "0xffffffff", "0xffffffffffffffff")
 
 
 def threads_of(pid: int) -> list[int]:
-    """The ids of the process's threads, its main thread first."""
-    return sorted(int(task.name) for task in Path(f"/proc/{pid}/task").iterdir())
+    """The ids of the process's threads, its main thread first.
+
+    The kernel's numbers begin anew after the highest: a later thread may have a lower one.
+    """
+    threads = {int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()}
+    return [pid, *sorted(threads - {pid})]
 
 
 def waits_without_limit(pid: int, thread: int) -> bool:
