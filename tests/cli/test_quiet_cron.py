@@ -152,3 +152,14 @@ def test_a_check_notes_since_when_another_is_at_it_until_it_takes_its_turn(cron)
         assert meta.get(db, meta.Key.RUN_SINCE) == since
     cron.mail()
     assert meta.get(cron.till.shop.service.db, meta.Key.RUN_SINCE) == ""
+
+
+@pytest.mark.slow  # it waits ten seconds for the other's transaction
+def test_a_check_that_is_skipped_does_not_fail_while_the_other_writes_for_long(cron):
+    """A large block on an SD card keeps it from noting anything."""
+    url = cron.till.settings.database_url
+    db = open_database(url)
+    with contextlib.closing(db), locks.only_one(db, url, "check"), db.write():
+        meta.put(db, meta.Key.TRIAL, "")
+        assert "the database cannot be used" not in cron.mail()
+        assert cron.status == 0

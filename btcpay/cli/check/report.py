@@ -5,11 +5,13 @@ With --quiet nothing is printed if the check succeeds, since cron mails every ou
 
 import logging
 import sys
+from contextlib import suppress
 from datetime import timedelta
 from logging.handlers import MemoryHandler
 from typing import Any, NoReturn
 
 import click
+from peewee import PeeweeException
 
 from btcpay.check.report import Report
 from btcpay.check.run import MOST_RUN_S
@@ -88,7 +90,9 @@ class Reporter:
         mark = boot_mark()
         age = time_between(since, mark)
         if age is None:
-            meta.put(self._db, meta.Key.RUN_SINCE, mark)
+            # The other run may be writing; the next skipped run notes it then.
+            with suppress(PeeweeException):
+                meta.put(self._db, meta.Key.RUN_SINCE, mark)
         if age and age > timedelta(seconds=MOST_RUN_S):
             minutes = age // timedelta(minutes=1)
             raise CommandError(
