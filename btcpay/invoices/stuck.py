@@ -7,9 +7,9 @@ from typing import NamedTuple
 from btcpay.values.times import to_ms
 from storage.models import Output
 
-# Six blocks are mined in this time on average. A payment with a usual fee needs fewer.
-STUCK_AFTER_MS = 3_600_000
 HOUR_MS = 3_600_000
+# Six blocks are mined in this time on average. A payment with a usual fee needs fewer.
+STUCK_AFTER_MS = HOUR_MS
 
 
 class Stuck(NamedTuple):

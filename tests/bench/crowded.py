@@ -18,17 +18,15 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.aims import CREATE, GET
+from tests.bench.comparison import MOST_FOREIGN, MOST_TRIES
 from tests.bench.processors import Foreign
+from tests.bench.run import ROOT, SERVICE
 from tests.bench.servers import Operation, Server, drive
 from tests.support.builders import TickerServer
 from tests.support.playground import children_of
 
 AIM = 0.75
-MOST_FOREIGN = 0.15
-MOST_TRIES = 3
 LOADS = (0, 1, 2)
-ROOT = Path(__file__).parents[2]
-SERVICE = ("-c", "python:btcpay.web.gunicorn_conf", "wsgi:app")
 BUSY = [sys.executable, "-c", "while True: pass"]
 
 

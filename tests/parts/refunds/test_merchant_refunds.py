@@ -317,3 +317,43 @@ def test_refunds_of_another_merchant_are_not_found(till, browser):
     for act in ("clear", "cancel", f"sent/{'0' * 64}:0"):
         assert browser.post(f"/refunds/{refund.id}/{act}").status_code == 404
     assert address(1) not in browser.page("/refunds").source
+
+
+def pay_many_file(browser):
+    answer = browser.get("/refunds/pay-many")
+    assert answer.status_code == 200 and answer.mimetype == "text/csv"
+    assert "attachment" in answer.headers["Content-Disposition"]
+    return answer.text
+
+
+def test_the_file_has_what_is_to_be_sent_and_nothing_else(till, browser):
+    invoice = paid(till)
+    one = made(till, invoice, 10_000, address(1))
+    assert "pay-many" not in browser.page("/refunds").source
+    made(till, invoice, 5_000, address(2))
+    made(till, invoice, 4_000)
+    page = browser.page("/refunds").source
+    assert "Send 2 refunds by one transaction" in page and "0.00015000" in page
+    assert (
+        pay_many_file(browser)
+        == f"{address(1)},0.000100001\n{address(2)},0.000050001\n"
+    )
+    sent(till, one)
+    assert pay_many_file(browser) == f"{address(2)},0.000050001\n"
+
+
+def test_a_refund_that_may_be_sent_already_is_left_out(till, browser):
+    invoice = paid(till)
+    one = made(till, invoice, 10_000, address(1))
+    made(till, invoice, 5_000, address(2))
+    send(till, one, 9_700)
+    till.mine_and_check()
+    page = browser.page("/refunds").source
+    assert "was it this?" in page and "pay-many" not in page
+    assert pay_many_file(browser) == f"{address(2)},0.000050001\n"
+
+
+def test_nobody_else_gets_the_file(till, browser):
+    made(till, paid(till), 10_000, address(1))
+    other = MerchantBrowser(till.shop)
+    assert other.get("/refunds/pay-many").status_code != 200
