@@ -10,6 +10,7 @@ from test_spec_operations import assert_refused
 from btcpay.values.errors import InvalidRequest
 from btcpay.web.body import parse
 from tests.support.builders import Clock, open_shop
+from tests.support.processor_time import least_cpu_s
 
 POSTS = ["/invoices", "/payment-links"]
 # a body of 64 KiB takes milliseconds; what takes seconds is quadratic or worse
@@ -83,10 +84,12 @@ def test_eight_thousand_names_cost_no_more_than_reading_them():
     """Each name counted among all the others took a second."""
     names = [f'"{number:04}":1' for number in range(8000)]
     body = f"{{{','.join([*names, names[-1]])}}}".encode()
-    began_s = time.process_time()
-    with pytest.raises(InvalidRequest, match="'7999' appears twice"):
-        parse(body)
-    assert time.process_time() - began_s < 0.25
+
+    def read():
+        with pytest.raises(InvalidRequest, match="'7999' appears twice"):
+            parse(body)
+
+    assert least_cpu_s(read) < 0.25
 
 
 def test_an_empty_body_is_invalid_for_an_invoice_and_enough_for_a_link(shop):

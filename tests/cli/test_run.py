@@ -9,7 +9,6 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -21,6 +20,7 @@ from storage.steps import STEPS
 from tests.support.builders import Live, clean_environ, until
 from tests.support.paths import PROJECT
 from tests.support.playground import children_of, is_alive
+from tests.support.processes import command_of
 from tests.support.waiting import waits_without_limit
 
 pytestmark = pytest.mark.slow
@@ -30,12 +30,9 @@ RUN = ("run", "--every", "1")
 
 def children(live):
     """The process of the service and that of the check."""
-    of = {
-        pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        for pid in children_of(live.pid)
-    }
-    service = next(pid for pid, words in of.items() if b"wsgi:app" in words)
-    return service, next(pid for pid, words in of.items() if b"--watch" in words)
+    of = {pid: command_of(pid) for pid in children_of(live.pid)}
+    service = next(pid for pid, words in of.items() if "wsgi:app" in words)
+    return service, next(pid for pid, words in of.items() if "--watch" in words)
 
 
 @pytest.mark.parametrize("signalled", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -7,6 +7,7 @@ import requests
 
 from tests.support.builders import until
 from tests.support.playground import children_of, scene_of
+from tests.support.processes import command_of
 
 JSON = {"Accept": "application/json"}
 
@@ -27,7 +28,7 @@ def test_no_key_leaves_the_sandboxs_processes(playground):
     assert len(keys) == 3 and playground.key in keys
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
     processes = [playground.process.pid, *children_of(playground.process.pid)]
-    lines = [Path(f"/proc/{pid}/cmdline").read_text() for pid in processes]
+    lines = [" ".join(command_of(pid)) for pid in processes]
     seen = [page(playground), *lines]
     assert [key for key in keys for text in seen if key in text] == []
 

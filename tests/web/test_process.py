@@ -15,6 +15,7 @@ from tests.support.builders import Live, clean_environ, until
 from tests.support.paths import PROJECT
 from tests.support.playground import children_of
 from tests.support.ports import free_port
+from tests.support.processes import open_files
 from tests.support.waiting import threads_of, waits_without_limit
 
 pytestmark = pytest.mark.slow
@@ -30,12 +31,9 @@ def test_a_worker_keeps_to_one_processor_and_its_master_to_none(shop, tmp_path):
 
 
 def test_a_worker_shows_that_it_lives_by_a_file_in_memory(shop, tmp_path):
-    def files(pid):
-        return [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
-
     with Live(shop, tmp_path) as live:
         (worker,) = children_of(live.pid)
-        beats = [file for file in files(worker) if "wgunicorn" in file]
+        beats = [file for file in open_files(worker) if "wgunicorn" in file]
     assert [Path(file).parent for file in beats] == [Path("/dev/shm")]  # noqa: S108
 
 

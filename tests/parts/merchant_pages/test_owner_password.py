@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import requests
@@ -23,6 +22,7 @@ from tests.support.builders import Live, at_once, new_xpub, open_shop
 from tests.support.merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 from tests.support.payer import Page
 from tests.support.playground import children_of
+from tests.support.processes import command_of
 
 pytestmark = pytest.mark.both_databases
 PASSWORD = "Grüße vom Hafen 17"
@@ -421,6 +421,6 @@ def test_the_owners_password_is_in_no_log_and_in_no_list_of_processes(shop, tmp_
                 answer = browser.post(url, data={"password": typed}, timeout=60)
                 assert answer.status_code == status
         ids = [live.pid, *children_of(live.pid)]
-        words = [Path(f"/proc/{pid}/cmdline").read_text() for pid in ids]
+        words = [word for pid in ids for word in command_of(pid)]
         assert "hunter2" not in live.log() + "".join(words)
         assert '"operation":"POST /merchant/login"' in live.log()

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,6 +19,7 @@ from tests.support.databases import raw
 from tests.support.forge import forge
 from tests.support.playground import children_of, is_alive, start_playground
 from tests.support.ports import free_port
+from tests.support.processes import command_of
 
 INTRODUCTION = {
     "the key": r"(?m)^write key +sk_test_\w{40,}$",
@@ -102,10 +102,8 @@ def test_in_one_folder_it_is_one_shop(tmp_path):
     second.press("explorer", state="down")
     log = tmp_path / "sandbox/sandbox.log"
     until(lambda: "HTTP 503" in log.read_text(), "a check to fail")
-    command = {
-        pid: Path(f"/proc/{pid}/cmdline") for pid in children_of(second.process.pid)
-    }
-    (check,) = (pid for pid in command if b"\0--watch\0" in command[pid].read_bytes())
+    children = children_of(second.process.pid)
+    (check,) = (pid for pid in children if "--watch" in command_of(pid))
     os.kill(check, signal.SIGKILL)
     assert second.process.wait(30) == 128 + signal.SIGKILL
     talk = second.talk.read_text()
