@@ -205,6 +205,8 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
         stack.enter_context(tempfile.TemporaryDirectory(prefix="blocktill-scale-"))
     )
     folder.chmod(0o755)
+    if not Pooler.PROGRAM:
+        sys.exit("needs PgBouncer: apt install pgbouncer")
     server = postgres.Server()
     chain = stack.enter_context(Chain())
     receivers = stack.enter_context(Receivers())

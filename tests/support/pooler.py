@@ -27,7 +27,7 @@ unix_socket_dir =
 
 
 class Pooler:
-    PROGRAM = shutil.which("pgbouncer")
+    PROGRAM = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 
     def __init__(self, server: postgres.Server, folder: Path) -> None:
         self.port = free_port()

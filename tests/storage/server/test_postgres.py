@@ -19,6 +19,7 @@ from tests.support import postgres
 from tests.support.builders import clean_environ
 from tests.support.paths import PROJECT
 from tests.support.pooler import Pooler
+from tests.support.programs import ALWAYS
 
 # As where requirements/postgres.txt was never installed.
 WITHOUT_DRIVER = "import sys; sys.modules['psycopg'] = None; "
@@ -83,7 +84,9 @@ def test_a_commit_waits_for_the_disk_whatever_the_server_is_set_to(url):
     db.close()
 
 
-@pytest.mark.skipif(not Pooler.PROGRAM, reason="no pgbouncer on this machine")
+@pytest.mark.skipif(
+    not (Pooler.PROGRAM or ALWAYS), reason="no pgbouncer on this machine"
+)
 def test_behind_a_pooler_of_transactions_a_service_serves_and_a_lock_is_refused(
     url, open_shops
 ):
