@@ -87,10 +87,11 @@ def _column_of(name: str, field: fields.Field[Any]) -> str:
     return name
 
 
-_INVOICE_ID = "inv_eJ1R0DRkbm1q2C35XQfBX4ys"
+INVOICE_ID = "inv_eJ1R0DRkbm1q2C35XQfBX4ys"
 _LINK_ID = "lnk_wHNrXZZlSGvAPS8CRaKB5wwr"
 _TXID = "70f36abe1ff876bcbb835c7078f979ede3f00e67ab61f41b8de2513eaca052d3"
 _MADE_AT = "2026-11-21T06:12:37.806Z"
+_EXPIRES_AT = "2026-11-22T06:12:37.806Z"
 _PAID_AT = "2026-11-21T06:31:04.000Z"
 _ROOT = "https://pay.example.com"
 
@@ -99,7 +100,7 @@ class Invoice(Resource):
     """A one-time payment request."""
 
     object = _constant("invoice")
-    id = Text(**says("Unique identifier.", _INVOICE_ID))
+    id = Text(**says("Unique identifier.", INVOICE_ID))
     status = Text(
         validate=validate.OneOf(STATUSES),
         **says("Poll it to see it change from open to paid.", "paid"),
@@ -125,13 +126,11 @@ class Invoice(Resource):
         "/pay/",
         **says(
             "The hosted checkout page: send the customer there.",
-            f"{_ROOT}/pay/{_INVOICE_ID}",
+            f"{_ROOT}/pay/{INVOICE_ID}",
         ),
     )
     expires_at = Timestamp(
-        **maybe(
-            "When it ends unless it is paid; null if never.", "2026-11-22T06:12:37.806Z"
-        )
+        **maybe("When it ends unless it is paid; null if never.", _EXPIRES_AT)
     )
     paid_at = Timestamp(
         **maybe("Time of the block that paid it; null until it is paid.", _PAID_AT)
@@ -162,7 +161,7 @@ class PaymentLink(Resource):
     )
     amount_usd = Number(**maybe("The price of a fixed link, in US dollars.", None, 25))
     min_amount_usd = Number(**maybe("The least that a payer may choose.", 1, None))
-    max_amount_usd = Number(**maybe("The most that a payer may choose.", None, 500))
+    max_amount_usd = Number(**maybe("The most that a payer may choose.", 500, None))
     asset = _constant("BTC")
     link_url = HostedUrl(
         "/link/",
@@ -179,7 +178,7 @@ class Payment(Resource):
     invoice_id = Text(
         **maybe(
             "The invoice that it settled; null for a part, and for a late or further payment.",
-            _INVOICE_ID,
+            INVOICE_ID,
             None,
         )
     )
@@ -241,7 +240,7 @@ class CheckoutStatus(Resource):
         **says("Confirmations that this invoice asks for.", 1)
     )
     expires_at = Timestamp(
-        **maybe("When it ends unless it is paid; null if never.", None)
+        **maybe("When it ends unless it is paid; null if never.", _EXPIRES_AT, None)
     )
     checked_at = Timestamp(
         **maybe("When the chain was last checked for it; null before that.", _MADE_AT)

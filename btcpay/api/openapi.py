@@ -6,44 +6,19 @@ from typing import Any
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 
-from btcpay.api.call import IGNORED_HEADER, ROOT, Operation
+from btcpay.api import openapi_examples as examples
+from btcpay.api import openapi_responses as responses
+from btcpay.api.call import ROOT, Operation
 from btcpay.api.openapi_events import component, event_schemas, text, webhooks, whole
+from btcpay.api.openapi_responses import json_content
 from btcpay.web.errors import STATUS
 from schemas.fields import Number, Timestamp
 from schemas.queries import Limit
 from schemas.requests import Body
-from schemas.resources import CheckoutStatus
+from schemas.resources import CheckoutStatus, Invoice, Resource
 
 VERSION = "1.0.0"
 
-_MEANING = {
-    "invalid_request": "a field or parameter is missing, of the wrong type or out of range",
-    "unauthorized": "the API key is missing or invalid",
-    "forbidden": "the key is a shop's, or read-only where the operation needs write scope",
-    "not_found": "no resource with that id belongs to the merchant",
-    "conflict": "the Idempotency-Key is still in use, or was used with a different body",
-    "payload_too_large": "the request body exceeds the maximum size",
-    "rate_limited": "too many requests in the last 60 seconds",
-    "server_error": "a fault on the server; the message names a request id",
-    "price_unavailable": "no live BTC price; retry shortly",
-}
-_HEADERS = {
-    "X-RateLimit-Limit": "maximum requests allowed in the current window",
-    "X-RateLimit-Remaining": "requests left in the current window",
-    "X-RateLimit-Reset": "unix time in seconds when the window resets",
-    "Retry-After": "seconds to wait",
-}
-_IGNORED_MEANS = (
-    "names in the body or the query that the operation does not know, separated by comma and space;"
-    " absent if there are none; at most 20, of printable ASCII without a comma"
-)
-_ID = {
-    "name": "id",
-    "in": "path",
-    "required": True,
-    "description": "The id from the answer that created it.",
-    "schema": {"type": "string"},
-}
 _TAGS = {
     "balance": "The merchant's balance.",
     "invoices": "One-time payment requests.",
@@ -51,15 +26,11 @@ _TAGS = {
     "payments": "Payments confirmed on the chain.",
     "events": "Events sent to webhooks.",
 }
-# Errors that are raised before body and query are read.
-_UNREAD = ("unauthorized", "forbidden", "rate_limited")
-
-_CODE = text("For programs: it never changes.", enum=list(STATUS))
-_MESSAGE = text(
-    "For people; it names the field or parameter.",
-    examples=["amount_usd must be a number"],
-)
-_FAULT = whole({"code": _CODE, "message": _MESSAGE})
+_KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "An API key, of `blocktill key issue`.",
+}
 STATUS_PATH = "/pay/{id}/status"
 
 
@@ -87,17 +58,11 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
     plugin.map_to_openapi_type(Number, "number", None)
     plugin.map_to_openapi_type(Limit, "integer", None)
     plugin.map_to_openapi_type(Timestamp, "string", "date-time")
-    spec.components.security_scheme("apiKey", {"type": "http", "scheme": "bearer"})
-    own_schemas = {
-        "Fault": _FAULT,
-        "Error": whole({"error": component("Fault", "What went wrong.")}),
-    }
-    for name, schema in (own_schemas | event_schemas()).items():
+    spec.components.security_scheme("apiKey", _KEY)
+    for name, schema in (responses.error_schemas() | event_schemas()).items():
         spec.components.schema(name, schema)
-    for name, meaning in _HEADERS.items():
-        spec.components.header(name, _header(meaning, "integer", required=True))
-    ignored_header = _header(_IGNORED_MEANS, "string", required=False)
-    spec.components.header(IGNORED_HEADER, ignored_header)
+    for name, header in responses.header_components().items():
+        spec.components.header(name, header)
     _add_resources(spec, operations.values())
     for name, operation in operations.items():
         spec.path(
@@ -110,11 +75,8 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
         body = operation.accepts
         if body and issubclass(body, Body):
             document["components"]["schemas"][body.__name__] |= body.together
+    _add_parameter_examples(document)
     return document | {"webhooks": webhooks()}
-
-
-def _header(meaning: str, type: str, required: bool) -> dict[str, Any]:
-    return {"description": meaning, "required": required, "schema": {"type": type}}
 
 
 def _add_resources(spec: APISpec, operations: Iterable[Operation]) -> None:
@@ -128,23 +90,26 @@ def _add_resources(spec: APISpec, operations: Iterable[Operation]) -> None:
 
 
 def _operation(name: str, operation: Operation) -> dict[str, Any]:
-    responses = {"200": _success(operation)}
+    summary = (operation.view.__doc__ or "").splitlines()[0]
+    answers = {"200": _success(operation, summary)}
     if operation.method == "POST":
-        responses = {"201": _success(operation)}
+        answers = {"201": _success(operation, summary)}
     for code in _errors(operation):
-        responses[str(STATUS[code])] = _failure(code)
+        message = examples.error_message(operation, code)
+        answers[str(STATUS[code])] = responses.failure(code, message)
     description = {
         "operationId": name,
         "tags": [operation.path.split("/")[1]],
-        "summary": (operation.view.__doc__ or "").splitlines()[0],
+        "summary": summary,
         "description": f"Needs a key of scope `{operation.scope}`.",
         "parameters": _parameters(operation),
-        "responses": responses,
+        "responses": answers,
     }
     if operation.method == "POST":
+        body = examples.request_example(operation)
         description["requestBody"] = {
             "required": operation.body_required,
-            "content": _json(operation.accepts),
+            "content": json_content(operation.accepts, body),
         }
     return description
 
@@ -156,13 +121,8 @@ def _status() -> dict[str, Any]:
     It needs no API key.
     """
     summary = "What an invoice waits for."
-    failures = {
-        code: _failure(code) for code in ("not_found", "rate_limited", "server_error")
-    }
-    for failure in failures.values():
-        failure["headers"] = {}  # only the API sends rate-limit headers
-    failures["not_found"]["description"] = "`not_found`: no invoice has that id"
-    failures["rate_limited"]["headers"] = _headers("Retry-After")
+    content = json_content(CheckoutStatus, examples.example_of(CheckoutStatus))
+    failures = responses.page_failures().items()
     return {
         "operationId": "get-checkout-status",
         "summary": summary,
@@ -170,9 +130,9 @@ def _status() -> dict[str, Any]:
         " pages: 120 requests a minute for one invoice, 600 for all.",
         "tags": ["invoices"],
         "security": [],
-        "parameters": [_ID],
-        "responses": {"200": {"description": summary, "content": _json(CheckoutStatus)}}
-        | {str(STATUS[code]): failure for code, failure in failures.items()},
+        "parameters": [_id_parameter(Invoice)],
+        "responses": {"200": {"description": summary, "content": content}}
+        | {str(STATUS[code]): described for code, described in failures},
     }
 
 
@@ -191,13 +151,25 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
                 "in": "header",
                 "description": why,
                 "schema": schema,
+                "example": examples.IDEMPOTENCY_KEY,
             }
         ]
     if "<id>" in operation.path:
-        return [_ID]
+        return [_id_parameter(operation.shows)]
     if operation.accepts:
         return [{"in": "query", "schema": operation.accepts}]
     return []
+
+
+def _id_parameter(resource: type[Resource]) -> dict[str, Any]:
+    return {
+        "name": "id",
+        "in": "path",
+        "required": True,
+        "description": "The id from the answer that created it.",
+        "schema": {"type": "string"},
+        "example": examples.example_of(resource)["id"],
+    }
 
 
 def _errors(operation: Operation) -> list[str]:
@@ -212,10 +184,6 @@ def _errors(operation: Operation) -> list[str]:
     return [code for code in STATUS if applies.get(code, True)]
 
 
-def _headers(*names: str) -> dict[str, Any]:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-
-
 def _list_of(name: str) -> dict[str, Any]:
     items = {
         "type": "array",
@@ -226,29 +194,18 @@ def _list_of(name: str) -> dict[str, Any]:
     return whole({"object": text("Always `list`.", const="list"), "data": items})
 
 
-def _success(operation: Operation) -> dict[str, Any]:
+def _success(operation: Operation, summary: str) -> dict[str, Any]:
     schema: Any = operation.shows
     if operation.lists:
         schema = f"{operation.shows.__name__}List"
-    return {
-        "description": (operation.view.__doc__ or "").splitlines()[0],
-        "headers": _headers(*list(_HEADERS)[:3], IGNORED_HEADER),
-        "content": _json(schema),
-    }
+    content = json_content(schema, examples.success_example(operation))
+    return responses.success(summary, content)
 
 
-def _json(schema: Any) -> dict[str, Any]:
-    return {"application/json": {"schema": schema}}
-
-
-def _failure(code: str) -> dict[str, Any]:
-    names = list(_HEADERS)[:3]
-    if code == "rate_limited":
-        names = list(_HEADERS)
-    if code not in _UNREAD:
-        names.append(IGNORED_HEADER)
-    return {
-        "description": f"`{code}`: {_MEANING[code]}",
-        "headers": _headers(*names),
-        "content": _json("Error"),
-    }
+def _add_parameter_examples(document: dict[str, Any]) -> None:
+    """Adds an example to each query parameter, whose description apispec made."""
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for parameter in operation["parameters"]:
+                if parameter["in"] == "query":
+                    parameter["example"] = examples.PARAMETERS[parameter["name"]]

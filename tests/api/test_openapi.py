@@ -194,7 +194,11 @@ def test_no_schema_has_alternatives_beside_its_fields(document):
 def test_every_object_that_is_sent_has_a_name(document):
     """Without one a generator names it after the place, as ListInvoicesResponse200."""
     components = document["components"]["schemas"]
-    bodies = [node["schema"] for _, node in nodes(document) if set(node) == {"schema"}]
+    bodies = [
+        node["schema"]
+        for _, node in nodes(document)
+        if set(node) - {"example"} == {"schema"}
+    ]
     assert len(bodies) > 50
     assert [body for body in bodies if "$ref" not in body] == []
     within = [
