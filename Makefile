@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 
-.PHONY: run install test test-all test-sqlite test-postgres check format formats screenshots bench scale lock checkpoint wheel deb site home release image-test deb-test clean
+.PHONY: run install test test-all test-sqlite test-postgres check format formats screenshots bench scale lock checkpoint wheel deb site home umbrel release image-test deb-test clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/blocktill sandbox
@@ -48,9 +48,10 @@ formats: $(VENV)/.installed-dev  ## how languages write numbers and times, from 
 	$(BIN)/python -m tests.support.cldr
 
 screenshots: export BROWSER_FONTS = Roboto, Noto Sans Arabic
-screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; the pictures of the documents
+screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; the pictures of documents and app stores
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/nightly/checkout/test_browser_looks.py
 	$(BIN)/python -m tests.support.pictures build/screenshots docs/pictures
+	$(BIN)/python -m tests.support.store_pictures deploy/umbrel/pictures
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route, prints ratios; then what an idle shop takes
 	$(BIN)/python -m tests.bench.run
@@ -89,6 +90,12 @@ site: build/home/.installed  ## README and docs/ as a searchable site, into buil
 
 home:  ## make home URL=https://... [IMAGE=...]: writes the project's home into the files that repeat it
 	@URL='$(URL)' IMAGE='$(IMAGE)' $(PYTHON) .ci/home.py
+
+umbrel:  ## make umbrel DIGEST=sha256:...: the app's folder for Umbrel's store, into build/umbrel
+	@echo '$(DIGEST)' | grep -Eqx 'sha256:[0-9a-f]{64}' || { echo "DIGEST=sha256:... of the image: the release's page has it"; exit 1; }
+	@rm -rf build/umbrel && mkdir -p build/umbrel
+	@cp -r deploy/umbrel/blocktill build/umbrel
+	@sed -i 's/^ *image: .*/&@$(DIGEST)/' build/umbrel/blocktill/docker-compose.yml
 
 release: $(VENV)/.installed-dev  ## wheel and sdist of the commit into dist/, checked; prints what to upload
 	@$(BIN)/python .ci/release.py

@@ -25,11 +25,16 @@ WITH_HOME = {
     "README.md",
     "SECURITY.md",
     "deploy/Dockerfile",
+    "deploy/umbrel/blocktill/umbrel-app.yml",
     "docs/operators/install.md",
     "docs/zensical.toml",
     "pyproject.toml",
 }
-WITH_IMAGE = {".github/workflows/release.yml", "docs/operators/install.md"}
+WITH_IMAGE = {
+    ".github/workflows/release.yml",
+    "deploy/umbrel/blocktill/docker-compose.yml",
+    "docs/operators/install.md",
+}
 
 
 def names(pattern, texts):
@@ -74,6 +79,7 @@ def test_whatever_names_the_home_names_a_file_or_a_page_of_it():
         "",
         ".git",
         "/actions/workflows/tests.yml",
+        "/issues",
         "/security/advisories/new",
         "/blob/$GITHUB_REF_NAME/CHANGELOG.md",
     }

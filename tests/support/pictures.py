@@ -156,6 +156,22 @@ def logo(width: int = 96) -> bytes:
     return file.getvalue()
 
 
+def furnish(hosted: Hosted) -> None:
+    """The shop's brand, its currency, and six weeks of sales."""
+    db = hosted.shop.service.db
+    owner = hosted.shop.merchant_id
+    brand = {
+        "name": "Harbour Roasters",
+        "accent": ACCENT,
+        "contact": "hello@roasters.example",
+    }
+    columns: Any = brand_columns(logo(), **brand)
+    set_brand(db, owner, columns)
+    set_currency(db, owner, "EUR")
+    set_timezone(db, owner, "Europe/Berlin")
+    live_through(hosted)
+
+
 def shop(browser: Browser, hosted: Hosted, pictures: Path) -> None:
     """Its checkout on a phone, its till on a tablet, its month on a desk; two whole checkouts."""
 
@@ -176,18 +192,7 @@ def shop(browser: Browser, hosted: Hosted, pictures: Path) -> None:
             else picture.resize((width, HEIGHT), Image.Resampling.LANCZOS)
         )
 
-    db = hosted.shop.service.db
-    owner = hosted.shop.merchant_id
-    brand = {
-        "name": "Harbour Roasters",
-        "accent": ACCENT,
-        "contact": "hello@roasters.example",
-    }
-    columns: Any = brand_columns(logo(), **brand)
-    set_brand(db, owner, columns)
-    set_currency(db, owner, "EUR")
-    set_timezone(db, owner, "Europe/Berlin")
-    live_through(hosted)
+    furnish(hosted)
     order = sell(hosted, "27.90", "Two bags of coffee")
     sale = sell(hosted, "12.50", "Cake")
     page = f"/pay/{order['id']}"

@@ -36,7 +36,9 @@ def prepare(folder):
     done([tool("git"), "add", "-A"], cwd=folder)
     done(["make", "home", "URL=https://github.com/me/blocktill"], cwd=folder)
     replace(folder / CONTROL, "packages@example.com", "me@my.name")
-    replace(folder / CHECKLIST, "- [ ]", "- [x]")
+    # A store has nothing to show before there is a release.
+    before = (folder / CHECKLIST).read_text().partition("## App stores")[0]
+    replace(folder / CHECKLIST, before, before.replace("- [ ]", "- [x]"))
 
 
 def replace(file, old, new, times=-1):
