@@ -173,7 +173,9 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.url_map.merge_slashes = False
     # No view is asynchronous. Without this, Flask would check each function at every request.
     app.ensure_sync = lambda func: func  # type: ignore[method-assign]
-    served = request_log.trace_requests(normalize_http(app.wsgi_app), service.counters)
+    served = request_log.trace_requests(
+        normalize_http(app.wsgi_app), service.counters, service.request_logs
+    )
     if settings.trusted_proxies:
         served = ProxyFix(served, x_for=settings.trusted_proxies, x_proto=0, x_host=0)
     app.wsgi_app = served  # type: ignore[method-assign]

@@ -97,6 +97,50 @@ class Pages(Hook):
     front_page_link: FrontPageLink | None = None
 
 
+class RequestLog(Protocol):
+    """A log of API requests, in one process of the service."""
+
+    def note(
+        self,
+        key_id: str,
+        operation: str,
+        status: int,
+        error_code: str,
+        took_s: float,
+    ) -> None:
+        """Adds a request that is being answered. Must return within microseconds.
+
+        `operation` is the operation's id, or `none` for a path without one. `status` is
+        the HTTP status. `error_code` is the code in the error's response, or "".
+        """
+
+    def close(self) -> None:
+        """Stops the log's thread. No request is noted afterwards."""
+
+
+class OpenLog(Protocol):
+    def __call__(
+        self, settings: Settings, db: Database, now: Callable[[], datetime]
+    ) -> RequestLog | None:
+        """Returns the part's log for this process; None if the settings disable it.
+
+        It is called before the server forks its processes, so it must start no thread.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestLogs(Hook):
+    """Lets a part see each API request that has a valid key.
+
+    `web/service.py` calls `open_log` when the service starts, and closes the log at its
+    end. `web/request_log.py` calls the log's `note` when the response to such a request
+    begins.
+    """
+
+    module = "request_log"
+    open_log: OpenLog
+
+
 class FrameOf(Protocol):
     def __call__(self, db: Database, invoice: Invoice) -> dict[str, Any] | None:
         """Returns the site that may show the invoice's page in a frame; None if no site may.

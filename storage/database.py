@@ -31,6 +31,7 @@ SQLITE_PRAGMAS = {
     "cache_size": -512,
 }
 LOCK_WAIT_S = 10
+SHORT_WAIT_MS = 100  # of `write_if_free`; a commit takes less
 _AS_IT_IS = nullcontext()
 
 Row = dict[str, Any]
@@ -181,6 +182,29 @@ class Database:
             raise
 
     @contextmanager
+    def write_if_free(self) -> Iterator[None]:
+        """Runs the block in a transaction that no other thread or process has to wait for.
+
+        It is for data that may be lost. Raises TooManyWait or OperationalError instead
+        of waiting for others, and no other thread then fails too. On SQLite a power cut
+        may lose the commit, as in `unforced`. Do not call it in a transaction.
+        """
+        if self.is_server:
+            with self._borrow(self._places.if_free()), self.connection.atomic():
+                self.connection.queue(f"SET LOCAL lock_timeout = {SHORT_WAIT_MS}")
+                yield
+            return
+        with self._write_queue.if_free(), self.unforced():
+            self.connection.execute_sql(f"PRAGMA busy_timeout = {SHORT_WAIT_MS}")
+            try:
+                with self.connection.atomic():
+                    yield
+            finally:
+                self.connection.execute_sql(
+                    f"PRAGMA busy_timeout = {LOCK_WAIT_S * 1000}"
+                )
+
+    @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Runs the block in a transaction in which all queries see the same state.
 
@@ -224,7 +248,7 @@ class Database:
         It does nothing on SQLite, or if the thread has a connection already.
         """
         if self.is_server and self.connection.is_closed():
-            return self._borrow()
+            return self._borrow(self._places)
         return _AS_IT_IS
 
     @property
@@ -235,8 +259,8 @@ class Database:
         return bool(self.connection.connection().closed)
 
     @contextmanager
-    def _borrow(self) -> Iterator[None]:
-        with self._places:
+    def _borrow(self, place: AbstractContextManager[None]) -> Iterator[None]:
+        with place:
             self.connection.connect()
             try:
                 yield

@@ -103,6 +103,7 @@ class Values(TypedDict, total=False):
     inputs: str | None
     invoice_id: str | None
     is_tls: int
+    key_id: str
     kind: str
     kinds: str | None
     label: str
@@ -171,6 +172,7 @@ class Values(TypedDict, total=False):
     renews: int | None
     renews_ms: int | None
     replaced_height: int | None
+    requests: str
     resource_id: str | None
     response: str | None
     rests_until_ms: int
@@ -240,3 +242,4 @@ class Values(TypedDict, total=False):
     vout: int
     wallet_gap_limit: int
     was: str
+    written_ms: int

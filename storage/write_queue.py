@@ -3,6 +3,8 @@
 import math
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from peewee import OperationalError
 
@@ -39,6 +41,16 @@ class Places:
         self._are_stuck = False
         self._free.release()
 
+    @contextmanager
+    def if_free(self) -> Iterator[None]:
+        """Takes a place for the block. Raises TooManyWait at once if all are taken."""
+        if not self._free.acquire(blocking=False):
+            raise TooManyWait(f"{PLACES} others wait for the database")
+        try:
+            yield
+        finally:
+            self._free.release()
+
 
 class WriteQueue:
     """A reentrant lock that this process's threads take before they write to SQLite.
@@ -73,3 +85,16 @@ class WriteQueue:
         if is_locked(error):
             self._failed_s = time.monotonic()
         self._lock.release()
+
+    @contextmanager
+    def if_free(self) -> Iterator[None]:
+        """Takes the lock for the block. Raises TooManyWait at once if it is taken.
+
+        If the file is locked, no thread that waited meanwhile fails.
+        """
+        if not self._lock.acquire(blocking=False):
+            raise TooManyWait("others wait for the database")
+        try:
+            yield
+        finally:
+            self._lock.release()

@@ -11,6 +11,7 @@ from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import keys
 
+ID_PREFIX = "key_"
 MAX_NAME_CHARACTERS = 60
 
 

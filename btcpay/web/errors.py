@@ -2,7 +2,7 @@
 
 import logging
 
-from flask import Response
+from flask import Response, g
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from btcpay.settings.logs import REQUEST_ID
@@ -28,7 +28,11 @@ STATUS = {
 
 
 def error_response(error: errors.ApiError) -> Response:
-    """Returns the API's response to an error: JSON, with the HTTP status and headers."""
+    """Returns the API's response to an error: JSON, with the HTTP status and headers.
+
+    Also stores the error's code in `g.error_code`, for the log of requests.
+    """
+    g.error_code = error.code
     envelope = {"error": {"code": error.code, "message": str(error)}}
     response = json_response(envelope, STATUS[error.code])
     if isinstance(error, errors.Unauthorized):

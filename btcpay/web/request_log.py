@@ -3,12 +3,14 @@
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flask import g, request
 
 from btcpay.health.counters import Counters
+from btcpay.hooks import RequestLog
+from btcpay.merchants.keys import ID_PREFIX
 from btcpay.settings.logs import REQUEST_ID
 from btcpay.web.paths import NONE
 from btcpay.web.process import end_connection
@@ -21,10 +23,12 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 def trace_requests(
     application: Callable[..., Any],
     counters: Counters,
+    request_logs: Sequence[RequestLog],
 ) -> Callable[..., Any]:
     """Wraps the WSGI application: each request gets an id, a log line and a count.
 
-    The request is logged and counted when its response starts. A client cannot choose
+    The request is logged and counted when its response starts. A request with an API
+    key is also noted in `request_logs`. A client cannot choose
     the id, since it could choose the id of another request. The id gives access to
     nothing, so a random source that is not cryptographic is good enough.
     """
@@ -48,8 +52,14 @@ def trace_requests(
             if _may_leave_body(environ, status):
                 end_connection()
             counters.count_answer(operation, status, took_s)
+            caller = g.get("caller")
+            if caller and caller.key_id.startswith(ID_PREFIX):
+                error_code = g.get("error_code", "")
+                for each in request_logs:
+                    each.note(caller.key_id, operation, status, error_code, took_s)
             if log.isEnabledFor(logging.INFO):
-                fields = _fields(environ["REQUEST_METHOD"], operation, status, took_s)
+                method = environ["REQUEST_METHOD"]
+                fields = _fields(caller, method, operation, status, took_s)
                 log.info("request", extra={"fields": fields})
             REQUEST_ID.set("")
             return start(status_line, headers, *error)
@@ -59,13 +69,18 @@ def trace_requests(
     return serve
 
 
-def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str, Any]:
+def _fields(
+    caller: Any,
+    method: str,
+    operation: str,
+    status: int,
+    took_s: float,
+) -> dict[str, Any]:
     """Returns the fields of the request's log line.
 
     They contain no text that the client sent: the path, the query and the headers may
     contain an API key or an address.
     """
-    caller = g.get("caller")
     if method not in METHODS:
         method = "other"
     return {

@@ -1,10 +1,11 @@
 """The objects that all requests share, such as settings, database and rate limits."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from btcpay import hooks
 from btcpay.health.counters import Counters
 from btcpay.health.scrape import FOLDER
 from btcpay.merchants.owner_password import OwnerPassword, owner_password
@@ -23,8 +24,9 @@ class Service:
     """The objects that a view may use.
 
     `prices` has the exchange rates. `notes` stores minor facts in a background thread,
-    such as that an API key was used. `resources` converts rows to JSON. `now` returns
-    the current wall-clock time.
+    such as that an API key was used. `request_logs` are those of parts (optional
+    plug-ins). `resources` converts rows to JSON. `now` returns the current wall-clock
+    time.
     """
 
     settings: Settings
@@ -35,6 +37,7 @@ class Service:
     counters: Counters
     resources: Resources
     owner_password: OwnerPassword
+    request_logs: Sequence[hooks.RequestLog]
     now: Callable[[], datetime]
 
     def has_mail(self) -> bool:
@@ -44,6 +47,8 @@ class Service:
     def close(self) -> None:
         """Stops the background threads. Call this method after the last request."""
         self.notes.close()
+        for request_log in self.request_logs:
+            request_log.close()
 
 
 def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
@@ -67,5 +72,16 @@ def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
         counters=counters,
         resources=Resources(settings.base_url),
         owner_password=password,
+        request_logs=_open_logs(settings, db, now),
         now=now,
     )
+
+
+def _open_logs(
+    settings: Settings,
+    db: Database,
+    now: Callable[[], datetime],
+) -> list[hooks.RequestLog]:
+    """Returns the logs of API requests that parts (optional plug-ins) keep."""
+    logs = [part.open_log(settings, db, now) for part in hooks.of(hooks.RequestLogs)]
+    return [log for log in logs if log]

@@ -27,8 +27,13 @@ def test_beyond_the_places_one_waits_a_moment_and_the_next_not_at_all(monkeypatc
             pass
 
 
+@pytest.mark.parametrize(
+    ("is_short", "first"),
+    [(False, "the database was locked a moment ago"), (True, "written")],
+    ids=["who waits as long", "not of who writes only if it is free"],
+)
 def test_who_queues_while_another_finds_the_file_locked_shares_its_failure_and_the_next_tries(
-    monkeypatch,
+    monkeypatch, is_short, first
 ):
     class Noted(Places):
         def __enter__(self):
@@ -49,7 +54,7 @@ def test_who_queues_while_another_finds_the_file_locked_shares_its_failure_and_t
     thread = threading.Thread(target=take)
     locked = sqlite3.OperationalError()
     locked.sqlite_errorcode = sqlite3.SQLITE_BUSY
-    with pytest.raises(OperationalError), queue:
+    with pytest.raises(OperationalError), queue.if_free() if is_short else queue:
         thread.start()
         assert queues.wait(60)
         error = OperationalError("database is locked")
@@ -57,4 +62,25 @@ def test_who_queues_while_another_finds_the_file_locked_shares_its_failure_and_t
         raise error
     thread.join(60)
     take()
-    assert said == ["the database was locked a moment ago", "written"]
+    assert said == [first, "written"]
+
+
+def test_who_writes_only_if_the_database_is_free_does_not_wait():
+    queue = WriteQueue()
+    places = Places()
+    taken, leave = threading.Event(), threading.Event()
+
+    def take():
+        with queue:
+            taken.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    assert taken.wait(60)
+    with pytest.raises(TooManyWait), queue.if_free():
+        pass
+    leave.set()
+    thread.join(60)
+    with queue.if_free(), places.if_free():
+        pass

@@ -305,7 +305,7 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
             key=repr,
         )
         for table, rows in found.items()
-        if not table.startswith(("explorer", "tally"))
+        if not table.startswith(("explorer", "tally", "key_requests"))
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from app import create_app
 from btcpay.merchants.sessions import log_in, log_in_owner
 from btcpay.settings import settings
+from btcpay.values.times import to_ms
 from storage.queries.sessions import new_login
 from tests.support.builders import Shop
 from tests.support.databases import raw, tables
@@ -118,6 +119,10 @@ def lived_in(till: Till, folder: Path) -> None:
     )
     till.shop.sql("INSERT INTO part_work VALUES ('refunds', 'check', 0, '', 0, 2, '')")
     till.shop.sql("INSERT INTO file_link VALUES ('fil_1', 1, 'a hash', 1, 2, 3)")
+    till.shop.sql(
+        f"INSERT INTO key_requests SELECT MIN(id), {to_ms(now)}, '[]' FROM api_key"  # noqa: S608
+        " WHERE true ON CONFLICT DO NOTHING"
+    )
     assert log_in(db, new_login(db, 1, now), "", "Firefox", now)
     assert log_in_owner(db, 1, "a hash", "", "Firefox", now)
     new_login(db, 1, now)

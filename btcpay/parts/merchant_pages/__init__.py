@@ -6,4 +6,4 @@ opens them.
 
 from btcpay import hooks
 
-HOOKS = (hooks.Pages,)
+HOOKS = (hooks.AfterCheck, hooks.Pages, hooks.RequestLogs)

@@ -1,0 +1,1 @@
+"""The pages for developers: API keys with their latest requests, and webhooks."""

@@ -1,0 +1,107 @@
+"""The stored API requests of each key: the latest hundred of the past week."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import orjson
+
+from btcpay.parts.merchant_pages.models import KeyRequests
+from storage import at_once
+from storage.database import Database, Values
+from storage.models import ApiKey
+from storage.statement import all_columns, eq, param, typed
+
+MOST_REQUESTS = 100  # for each key
+LIFE_MS = timedelta(days=7) // timedelta(milliseconds=1)
+# A request whose time is later than this is from a time when the clock was wrong.
+MOST_AHEAD_MS = timedelta(days=1) // timedelta(milliseconds=1)
+MOST_CHARACTERS = 80  # of the name of an operation, and of an error code
+
+# Two processes that write the requests of one key would lose some of them. Deleted keys, which a
+# restore leaves behind in the memory of a process, have no row to lock.
+_LOCK = (
+    ApiKey.select(ApiKey.id)
+    .where(eq(ApiKey.id))
+    .order_by(ApiKey.id)
+    .for_update("FOR NO KEY UPDATE")  # type: ignore[arg-type]  # its documentation has text too
+)
+OF_KEY = KeyRequests.select().where(eq(KeyRequests.key_id))
+_PUT = KeyRequests.insert(all_columns(KeyRequests)).on_conflict(
+    conflict_target=[KeyRequests.key_id],
+    preserve=[KeyRequests.written_ms, KeyRequests.requests],
+)
+_IS_OLD = ~KeyRequests.written_ms.between(param("since"), param("until"))
+_OLD = typed(tuple[str], KeyRequests.select(KeyRequests.key_id).where(_IS_OLD).limit(1))
+_FORGET = KeyRequests.delete().where(_IS_OLD)
+
+
+class Request(NamedTuple):
+    """An answered API request.
+
+    `error_code` is the code in the error's response; "" if there is none. `took_ms` is
+    the time until the response began, in milliseconds, rounded up.
+    """
+
+    at_ms: int
+    operation: str
+    status: int
+    error_code: str
+    took_ms: int
+
+
+def load(text: str, now_ms: int) -> list[Request]:
+    """Returns the stored requests that are not older than a week, oldest first.
+
+    Returns an empty list for a damaged text: a log is no reason for a page to fail.
+    """
+    try:
+        return [Request(*values) for values in _recent(text, now_ms)]
+    except TypeError:
+        return []
+
+
+def _recent(text: str, now_ms: int) -> list[list[Any]]:
+    """Returns the values of each stored request that is not older than a week."""
+    first_ms = now_ms - LIFE_MS
+    last_ms = now_ms + MOST_AHEAD_MS
+    try:
+        return [each for each in orjson.loads(text) if first_ms <= each[0] <= last_ms]
+    except (TypeError, ValueError, LookupError):
+        return []
+
+
+def add(db: Database, new: Mapping[str, Iterable[Request]], now_ms: int) -> None:
+    """Appends the requests of each key to its stored ones, and drops the oldest.
+
+    `new` has the requests by the key's id. Call it in a database transaction. Requests
+    of a key that does not exist are dropped.
+    """
+    locked = at_once.rows(db, _LOCK, [{"id": id} for id in sorted(new)])
+    ids = [row.id for row in locked]
+    values: list[Values] = [{"key_id": id} for id in ids]
+    stored = {row.key_id: row.requests for row in at_once.rows(db, OF_KEY, values)}
+    rows: list[Values] = []
+    for id in ids:
+        requests = _recent(stored.get(id, "[]"), now_ms)
+        requests += [_bounded(request) for request in new[id]]
+        text = orjson.dumps(requests[-MOST_REQUESTS:]).decode()
+        rows.append({"key_id": id, "written_ms": now_ms, "requests": text})
+    at_once.run(db, _PUT, rows)
+
+
+def _bounded(request: Request) -> list[Any]:
+    at_ms, operation, status, error_code, took_ms = request
+    operation = operation[:MOST_CHARACTERS]
+    error_code = error_code[:MOST_CHARACTERS]
+    return [at_ms, operation, status, error_code, took_ms]
+
+
+def forget_old(db: Database, now_ms: int) -> None:
+    """Deletes the requests of keys that no program has used for a week.
+
+    Writes nothing if there are none.
+    """
+    bounds: Values = {"since": now_ms - LIFE_MS, "until": now_ms + MOST_AHEAD_MS}
+    if db.get_or_none(_OLD, **bounds):
+        db.run(_FORGET, **bounds)
