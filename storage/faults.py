@@ -1,19 +1,20 @@
 """Distinguishes failures of the database's environment from bugs of this program.
 
-The environment is the disk, the server, or a lock that another process holds.
+The environment is the disk, the server, or a lock that another process holds. Other
+packages import peewee's errors from here: the package `storage` must import peewee first.
 """
 
 import sqlite3
 
-from peewee import (  # type: ignore[attr-defined]
-    InterfaceError,
-    OperationalError,
-    PeeweeException,
-    __exception_wrapper__,
-)
+import peewee
+from peewee import DatabaseError as DatabaseError
+from peewee import IntegrityError as IntegrityError
+from peewee import InterfaceError
+from peewee import OperationalError as OperationalError
+from peewee import PeeweeException as PeeweeException
 
 # Turns a driver's errors into peewee's, also errors while rows are fetched.
-as_peewee_errors = __exception_wrapper__
+as_peewee_errors = peewee.__exception_wrapper__  # type: ignore[attr-defined]
 
 _SQLITE_CODES = {
     sqlite3.SQLITE_BUSY,

@@ -15,6 +15,7 @@ from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 
 from btcpay.values.errors import DatabaseNotReady
 from storage.faults import as_peewee_errors
+from storage.postgres_driver import PsycopgAdapter
 
 # Enough for the sixteen threads of a check. A service has 64 threads, of which some then wait.
 # PostgreSQL's default limit is 100.
@@ -60,6 +61,9 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
     """
 
     is_pooled = False
+    # peewee chooses one of the two by the drivers that it has imported itself.
+    psycopg2_adapter = PsycopgAdapter
+    psycopg3_adapter = PsycopgAdapter
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -222,7 +226,6 @@ def open_pool(url: str) -> Pool:
         max_connections=CONNECTIONS,
         timeout=WAIT_S,
         autoconnect=False,
-        prefer_psycopg3=True,
         **options,
         **{name: url_parameters.get(name, value) for name, value in NETWORK.items()},
     )

@@ -6,8 +6,6 @@ from contextlib import closing
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from peewee import PeeweeException
-
 from btcpay.backup.address_counters import Clock, Move
 from btcpay.backup.pending import PendingRestore, Report
 from btcpay.backup.restore import prepare
@@ -20,6 +18,7 @@ from storage.backup import sqlite_file
 from storage.backup.into_empty import carry_over
 from storage.backup.old_database import OldDatabase
 from storage.database import Database, in_one_line, open_database
+from storage.faults import PeeweeException
 from storage.queries import blocks, merchants, meta, receivers
 
 T = TypeVar("T")

@@ -5,12 +5,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from peewee import PeeweeException
-
 from btcpay.values.errors import CommandError
 from storage import versions
 from storage.backup import sqlite_file
 from storage.database import in_one_line, open_database, sqlite_path
+from storage.faults import PeeweeException
 from storage.queries import meta
 
 DOCS = "docs/operators/backup.md"

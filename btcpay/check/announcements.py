@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from peewee import PeeweeException
-
 from btcpay import hooks
 from btcpay.bitcoin.block import BlockContents
 from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex
@@ -28,6 +26,7 @@ from btcpay.values.money import MAX_MONEY_SATS
 from btcpay.values.times import to_ms
 from storage import locks
 from storage.database import Database, in_one_line
+from storage.faults import PeeweeException
 from storage.queries import blocks
 from storage.queries.lists import mempool_watch
 

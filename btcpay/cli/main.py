@@ -15,7 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import click
-from peewee import PeeweeException
 
 from btcpay import __version__, hooks
 from btcpay.cli.output import escape_output, say
@@ -33,6 +32,7 @@ from btcpay.values.errors import (
     SettingsError,
 )
 from storage.database import in_one_line
+from storage.faults import PeeweeException
 
 # The module of each command, imported only when the command is used. `check` runs every minute, and
 # importing all modules would be slow on a small board.

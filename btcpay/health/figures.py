@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from peewee import PeeweeException
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -19,6 +18,7 @@ from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
+from storage.faults import PeeweeException
 from storage.queries import attentions, deliveries, merchants, meta, part_work, sources
 from storage.queries.totals import tallies
 

@@ -11,14 +11,13 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from peewee import IntegrityError
-
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.secret import holds_secret
 from btcpay.values.errors import CommandError
 from btcpay.values.texts import MAX_CHARACTERS, line_of
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
+from storage.faults import IntegrityError
 from storage.models import Brand, Merchant, MerchantMail
 from storage.queries import merchants, receivers
 from storage.queries.totals import balances, days, gaps

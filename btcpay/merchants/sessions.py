@@ -11,8 +11,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from peewee import OperationalError
-
 from btcpay.values.ids import (
     SECRET_CHARACTERS,
     is_id,
@@ -22,6 +20,7 @@ from btcpay.values.ids import (
 )
 from btcpay.values.times import to_ms
 from storage.database import Database
+from storage.faults import OperationalError
 from storage.models import MerchantSession
 from storage.queries import sessions
 from storage.queries.sessions import new_login

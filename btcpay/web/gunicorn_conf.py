@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import ThreadWorker
-from peewee import PeeweeException
 
 from btcpay.health import scrape
 from btcpay.settings.logs import Discreet, to_json
@@ -24,6 +23,7 @@ from btcpay.web import process
 from btcpay.web.pages import render
 from btcpay.web.rate_limits import missing_driver
 from storage.database import in_one_line
+from storage.faults import PeeweeException
 from storage.versions import open_ready
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - no name is guessed: gunicorn uses mkstemp

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 from flask import Blueprint, Response
-from peewee import PeeweeException
 
 from btcpay.health.state import State, state_in
 from btcpay.settings.settings import Settings
@@ -18,6 +17,7 @@ from btcpay.web.paths import add_path, json_response
 from btcpay.web.service import Service
 from storage import versions
 from storage.database import Database, in_one_line
+from storage.faults import PeeweeException
 from storage.queries import meta
 
 Part = dict[str, Any]

@@ -73,8 +73,9 @@ def die_before(moment: int | None) -> None:
             self.trace = Trace()
             self.cursor_factory = Cursor
 
-    # The drivers as peewee has imported them, which its types do not show.
-    drivers: Any = peewee
-    opened = drivers.sqlite3.connect
-    drivers.sqlite3.connect = connect
-    drivers.psycopg.connect = Connection.connect
+    # As peewee has imported it, which its types do not show.
+    sqlite: Any = peewee.sqlite3  # type: ignore[attr-defined]
+    opened = sqlite.connect
+    sqlite.connect = connect
+    server: Any = psycopg
+    server.connect = Connection.connect

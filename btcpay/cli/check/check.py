@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import click
-from peewee import PeeweeException
 
 from btcpay.chain.belief import believe, current_moment
 from btcpay.chain.explorers.pool import open_explorers
@@ -30,6 +29,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage import locks
 from storage.database import in_one_line
+from storage.faults import PeeweeException
 from storage.queries import meta, sources
 
 # Concurrent calls to explorers: one for every 150 calls of the hourly quota, at most 16. The

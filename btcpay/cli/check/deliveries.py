@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from queue import SimpleQueue
 
-from peewee import PeeweeException
-
 from btcpay.cli.shell import Shell
 from btcpay.notify.delivery_queue import MAIL_SHARD, PROGRAM_SHARDS, DeliveryCounts
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.values.times import utc_now
 from storage import locks
 from storage.database import in_one_line
+from storage.faults import PeeweeException
 
 log = logging.getLogger(__name__)
 

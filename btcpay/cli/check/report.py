@@ -11,7 +11,6 @@ from logging.handlers import MemoryHandler
 from typing import Any, NoReturn
 
 import click
-from peewee import PeeweeException
 
 from btcpay.check.report import Report
 from btcpay.check.run import MOST_RUN_S
@@ -22,6 +21,7 @@ from btcpay.settings.logs import is_json
 from btcpay.values.errors import CommandError
 from btcpay.values.times import boot_mark, time_between
 from storage.database import place_of
+from storage.faults import PeeweeException
 from storage.queries import merchants, meta, sources
 
 log = logging.getLogger(__name__)

@@ -8,15 +8,13 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from peewee import DatabaseError, PeeweeException
-
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import DatabaseNotReady
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from storage import versions
 from storage.database import Database, in_one_line, open_database, place_of, sqlite_path
-from storage.faults import as_peewee_errors
+from storage.faults import DatabaseError, PeeweeException, as_peewee_errors
 from storage.queries import meta
 
 NAME = "database"

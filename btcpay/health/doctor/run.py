@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from peewee import PeeweeException
-
 from btcpay import hooks
 from btcpay.chain.explorers.quota import Quota
 from btcpay.health.doctor import (
@@ -25,6 +23,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, Finding
 from btcpay.values.networks import BlockId
 from storage.database import Database, in_one_line
+from storage.faults import PeeweeException
 from storage.queries import blocks
 
 

@@ -1,0 +1,32 @@
+"""peewee's adapter for the driver psycopg 3, which it loads when it is created.
+
+peewee's own adapter needs a psycopg that was imported before peewee. The package
+`storage` says why it is not.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from peewee import Psycopg3Adapter
+
+
+class PsycopgAdapter(Psycopg3Adapter):
+    """Calls psycopg for peewee. Raises ImportError if psycopg is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._driver = import_module("psycopg")
+        status = self._driver.pq.TransactionStatus
+        self.txn_idle = status.IDLE
+        self.txn_inerror = status.INERROR
+        self.txn_unknown = status.UNKNOWN
+
+    def check_driver(self) -> None:
+        """Does nothing: without the driver there is no adapter."""
+
+    def get_binary_type(self) -> Any:
+        return self._driver.Binary
+
+    def connect(self, db: Any, **params: Any) -> Any:
+        """Connects to the database whose URL peewee has as its name."""
+        return self._driver.connect(db.database, **params)
