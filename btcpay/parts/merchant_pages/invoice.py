@@ -17,7 +17,13 @@ from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.lists.search import loose_kind
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import ChangeRefused
-from btcpay.values.money import of_minor, price_of, to_minor, value_of
+from btcpay.values.money import (
+    amount_due,
+    of_minor,
+    price_of,
+    to_minor,
+    value_of,
+)
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import TextRefused
 from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
@@ -66,12 +72,20 @@ def show(visit: Visit, id: str) -> Response:
                 cards.append(card)
     events = [as_dict(event) | {"detail": json.loads(event.detail)} for event in newest]
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
+    price = price_of(story.row)
+    currency = amount_due(story.row).currency
+
+    def worth(sats: int) -> Decimal:
+        return value_of(sats, price, currency)
+
     return visit.page(
         "invoice.html",
         row=story.row,
-        price=price_of(story.row),
+        price=price,
+        worth=worth,
         came_sats=came_sats,
         cards=cards,
+        owes_nothing=OWES_NOTHING,
         story=story,
         stuck=stuck_of(waiting, visit.now),
         can_accept=story.row.status != InvoiceStatus.PAID and bool(receipts),

@@ -9,7 +9,7 @@ from btcpay.parts.merchant_pages import invoice as invoice_page
 from btcpay.parts.merchant_pages.invoice import ONLY_SET_ASIDE
 from btcpay.settlement.attention import REASONS
 from storage.queries.events import Kind
-from tests.support.attention_cases import NAMES, WAYS, late
+from tests.support.attention_cases import NAMES, WAYS, dust_missing, late, vanished
 from tests.support.builders import pay
 from tests.support.merchant_browser import MerchantBrowser
 from tests.support.paths import PROJECT
@@ -20,6 +20,10 @@ WORDS = "btcpay/parts/merchant_pages/templates/merchant/{}.html"
 @pytest.fixture
 def browser(till):
     return MerchantBrowser(till.shop).log_in()
+
+
+def words(text):
+    return " ".join(text.split())
 
 
 def why(browser, invoice):
@@ -54,9 +58,12 @@ def test_a_story_from_the_first_sight_to_the_receipt(till, browser):
     assert why(browser, invoice) == "Nothing has been seen at its address yet."
     till.pay(invoice, 20_000)
     till.look_for(invoice)
-    assert why(browser, invoice).startswith(
-        "Part of it has arrived. 0.00021667 BTC is missing"
-    )
+    assert why(browser, invoice).startswith("Part of it has arrived. $13.00 is missing")
+    page = browser.page(f"/invoices/{invoice['id']}")
+    assert words(page.texts["asked"]).startswith("Asked for $25.00 0.00041667 BTC at")
+    assert words(page.texts["came-in"]).startswith("Received $12.00 0.00020000 BTC")
+    assert words(page.texts["missing"]) == "Missing $13.00 0.00021667 BTC"
+    assert page.source.index('id="cancel"') < page.source.index('id="history"')
     txid = till.pay(invoice, 21_667)
     till.look_for(invoice)
     assert why(browser, invoice).endswith("once it is confirmed: 0 of 1.")
@@ -107,6 +114,20 @@ def test_what_needs_the_merchant_says_why_and_is_decided_once(
     again = decide(browser, invoice, what)
     assert "is paid already" in again or "no longer needs your attention" in again
     assert till.kinds(invoice) == [*kinds, kind]
+
+
+def test_the_red_card_says_in_money_by_how_much(till, browser):
+    """As the list does; the whole amount of a payment that vanished is said already."""
+    invoice = till.shop.invoice()
+    till.confirm(invoice, invoice["amount_sats"] + 5_000)
+    page = browser.page(f"/invoices/{invoice['id']}")
+    assert words(page.texts["difference"]) == "$3.00 too much"
+    assert words(page.texts["too-much"]) == "Too much $3.00 0.00005000 BTC"
+    dust = dust_missing(till)
+    page = browser.page(f"/invoices/{dust['id']}")
+    assert words(page.texts["difference"]) == "$0.18 is missing"
+    lost = vanished(till)
+    assert "difference" not in browser.page(f"/invoices/{lost['id']}").texts
 
 
 def test_an_open_invoice_is_canceled_and_only_on_purpose_when_money_has_come(
