@@ -16,7 +16,8 @@ OF_GONE = {
     part.removesuffix("_command") for part in GONE
 }  # their commands are named after them
 ROOTS = "(?:btcpay|storage|schemas|tests|docs)/"
-DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
+FOLDERS = ("", "docs/**/", "examples/**/")
+DOCUMENTS = sorted(path for folder in FOLDERS for path in PROJECT.glob(f"{folder}*.md"))
 
 
 def named(document):

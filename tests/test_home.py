@@ -26,6 +26,7 @@ WITH_HOME = {
     "SECURITY.md",
     "deploy/Dockerfile",
     "deploy/umbrel/blocktill/umbrel-app.yml",
+    "docs/developers/quickstart.md",
     "docs/operators/install.md",
     "docs/zensical.toml",
     "pyproject.toml",

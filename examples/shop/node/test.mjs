@@ -1,0 +1,190 @@
+// Tests the shop: blocktill sandbox --once -- node test.mjs
+
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { createHmac, randomBytes } from "node:crypto";
+import { appendFileSync, mkdtempSync, openSync, readFileSync } from "node:fs";
+import { rmSync, unlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const SANDBOX = process.env.BLOCKTILL_SANDBOX_URL;
+const SHOP = fileURLToPath(new URL("shop.mjs", import.meta.url));
+const PATIENCE_MS = 120_000;
+const run = promisify(execFile);
+
+let url, folder, log, hookId, secret, environ, shop;
+
+// Returns the answer, by a connection of its own. With a body it is a POST.
+function send(address, body, moreHeaders = {}) {
+  const headers = { Connection: "close", ...moreHeaders };
+  const method = body === undefined ? "GET" : "POST";
+  const signal = AbortSignal.timeout(30_000);
+  return fetch(address, { method, body, headers, signal, redirect: "manual" });
+}
+
+// Presses a button of the sandbox's workbench.
+async function press(button, fields = {}) {
+  const accept = { Accept: "application/json" };
+  const answer = await send(`${SANDBOX}/sandbox/${button}`, new URLSearchParams(fields), accept);
+  assert.equal(answer.status, 200, await answer.text());
+}
+
+async function until(condition) {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!(await condition())) {
+    assert.ok(Date.now() < deadline, "it took too long");
+    await sleep(500);
+  }
+}
+
+async function blocktill(...words) {
+  return (await run("blocktill", words)).stdout;
+}
+
+function newNumber() {
+  return randomBytes(16).toString("hex");
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+async function answers() {
+  try {
+    return (await send(`${url}/`)).ok;
+  } catch {
+    return false;
+  }
+}
+
+before(async () => {
+  const port = await freePort();
+  url = `http://127.0.0.1:${port}`;
+  folder = mkdtempSync(`${tmpdir()}/shop-`);
+  log = `${folder}/log`;
+  const hook = JSON.parse(await blocktill("webhook", "add", "demo", `${url}/hooks`, "--json"));
+  hookId = hook.id;
+  secret = Buffer.from(hook.secret.replace(/^whsec_/, ""), "base64");
+  environ = {
+    ...process.env,
+    WEBHOOK_SECRET: hook.secret,
+    SHOP_FOLDER: `${folder}/orders`,
+    SHOP_PORT: String(port),
+  };
+  const out = openSync(log, "a");
+  shop = spawn(process.execPath, [SHOP], { env: environ, stdio: ["ignore", out, out] });
+  await until(answers);
+});
+
+after(() => {
+  shop?.kill();
+  if (folder) rmSync(folder, { recursive: true });
+});
+
+// Presses the shop's button. Returns the id of the invoice that it leads to.
+async function buy(number) {
+  const answer = await send(`${url}/`, new URLSearchParams({ number }));
+  assert.equal(answer.status, 303);
+  return answer.headers.get("location").split("/pay/")[1];
+}
+
+async function returnPage(invoice) {
+  return (await send(`${url}/return?invoice=${invoice}`)).text();
+}
+
+// Returns what the shop has logged of this order.
+function delivered(number) {
+  const lines = readFileSync(log, "utf8").matchAll(`(deliver|hold back) ${number}`);
+  return [...lines].map((line) => line[1]);
+}
+
+// Sends a webhook with a signature. Returns the status of the answer.
+async function hook(invoice, { key = secret, ageS = 0, eventId = "evt_1", ...more } = {}) {
+  const sentAt = String(Math.floor(Date.now() / 1000) - ageS);
+  const body = JSON.stringify({ type: "invoice.paid", data: { invoice: { id: invoice } } });
+  const digest = createHmac("sha256", key).update(`evt_1.${sentAt}.${body}`).digest("base64");
+  const headers = {
+    "Content-Type": "application/json",
+    "webhook-id": eventId,
+    "webhook-timestamp": sentAt,
+    "webhook-signature": `v1,${digest}`,
+    ...more,
+  };
+  return (await send(`${url}/hooks`, body, headers)).status;
+}
+
+test("an order is paid and delivered once", async () => {
+  const number = newNumber();
+  const invoice = await buy(number);
+  assert.equal(await buy(number), invoice);
+  assert.match(await returnPage(invoice), /waiting/);
+  assert.equal(await hook(invoice), 204);
+  assert.deepEqual(delivered(number), []);
+  await press("pay", { invoice });
+  await press("mine");
+  await until(() => delivered(number).join() === "deliver");
+  assert.match(await returnPage(invoice), /paid/);
+  assert.deepEqual([await hook(invoice), await hook(invoice)], [204, 204]);
+  assert.deepEqual(delivered(number), ["deliver"]);
+  await press("reorganise", { double_spend: 1 });
+  await until(() => delivered(number).join() === "deliver,hold back");
+  assert.match(await returnPage(invoice), /waiting/);
+});
+
+test("a crash before the invoice was saved changes nothing", async () => {
+  const number = newNumber();
+  const invoice = await buy(number);
+  const file = `${folder}/orders/${number}`;
+  const order = JSON.parse(readFileSync(file, "utf8"));
+  delete order.pay_url;
+  writeFileSync(file, JSON.stringify(order));
+  unlinkSync(`${folder}/orders/${invoice}`);
+  assert.equal(await buy(number), invoice);
+  assert.match(await returnPage(invoice), /waiting/);
+  assert.notEqual(await buy(newNumber()), invoice);
+});
+
+test("a forged webhook is refused", async () => {
+  const invoice = await buy(newNumber());
+  assert.equal(await hook(invoice, { ageS: 240 }), 204);
+  assert.equal(await hook(invoice, { key: "another" }), 401);
+  assert.equal(await hook(invoice, { ageS: 301 }), 401);
+  assert.equal(await hook(invoice, { ageS: -400 }), 401);
+  assert.equal(await hook(invoice, { eventId: "evt_2" }), 401);
+  assert.equal(await hook(invoice, { "webhook-timestamp": "1" }), 401);
+  assert.equal(await hook(invoice, { "webhook-signature": "" }), 401);
+  assert.equal(await hook(invoice, { "webhook-signature": "v1a,abc" }), 401);
+});
+
+test("nonsense is refused, and a test event accepted", async () => {
+  const order = await send(`${url}/`, new URLSearchParams({ number: "../secret" }));
+  assert.equal(order.status, 400);
+  assert.equal((await send(`${url}/return?invoice=../log`)).status, 404);
+  await blocktill("webhook", "test", hookId);
+});
+
+test("polling finds what no webhook told", async () => {
+  await blocktill("webhook", "remove", hookId);
+  const number = newNumber();
+  const invoice = await buy(number);
+  await press("pay", { invoice });
+  await press("mine");
+  const isFound = async () => {
+    const { stdout } = await run(process.execPath, [SHOP, "poll"], { env: environ });
+    appendFileSync(log, stdout);
+    return /paid/.test(await returnPage(invoice));
+  };
+  await until(isFound);
+  assert.ok(await isFound());
+  assert.deepEqual(delivered(number), ["deliver"]);
+});
