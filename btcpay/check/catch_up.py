@@ -7,7 +7,7 @@ expire if no mempool can be queried. They also detect a chain that does not adva
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from btcpay.chain.first_header import keep_first_header
@@ -18,6 +18,7 @@ from btcpay.check.block_reader import BlockReader
 from btcpay.check.due import CLOSED_LATELY
 from btcpay.check.facts import receipt_prices
 from btcpay.check.parts import count_again, undo_planned
+from btcpay.check.record import RunRecord
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
 from btcpay.invoices.status import output_of, rules_for
@@ -25,7 +26,7 @@ from btcpay.settlement.decide import is_deep
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, ExplorerError
-from btcpay.values.times import boot_mark, from_ms, time_between, to_ms
+from btcpay.values.times import boot_mark, from_ms, start_of_hour, to_ms
 from storage.queries import blocks, meta, payments
 from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
@@ -39,8 +40,8 @@ QUIET = timedelta(minutes=30)
 ENDS_AFTER = timedelta(hours=1)
 # How many invoices expire in one transaction, which must hold its locks for less than a second.
 ENDED_AT_ONCE = 500
-# While no invoice is open, blocks are skipped once they are older than this. Newer ones are read
-# when an invoice exists.
+# While no invoice is open, blocks are skipped once they are older than this, all those of an hour
+# together, so that this is written once an hour. Newer ones are read when an invoice exists.
 IDLE_KEPT = timedelta(hours=2)
 # More unread blocks than this (a day's) mean that no check ran for long.
 MANY = 144
@@ -53,10 +54,11 @@ class CatchUp(BlockReader):
     """Stores new headers, then reads their blocks.
 
     `mark` is `boot_mark`, which reads a clock that is never set, or a replacement in
-    tests.
+    tests. `record` is what this process stores about its runs.
     """
 
     mark: Callable[[], str] = boot_mark
+    record: RunRecord = field(default_factory=RunRecord)
 
     def follow(self, report: Report) -> bool:
         """Stores new headers and reads their blocks. Returns True if the tip is known.
@@ -135,7 +137,8 @@ class CatchUp(BlockReader):
                 self._skip_before_the_first_invoice(now)
             self.read_all(report)
         else:
-            self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
+            mined_before = start_of_hour(now - IDLE_KEPT)
+            self.db.run(blocks.SKIP, mined_before=to_ms(mined_before))
         self.retry_part_work()
         count_again(self.db, self.settings, self.now())
 
@@ -166,25 +169,13 @@ class CatchUp(BlockReader):
         top = self.db.get(blocks.TOP)
         now = self.now()
         age = now - from_ms(top.mined_ms)
-        quiet = max(age, self._silence(top.hash))
+        quiet = max(age, self.record.silence(self.db, top.hash, self.mark()))
         claim = follower.unread_blocks_elsewhere(quiet > QUIET)
         if claim:
             return claim
         if self.settings.network.stands_still(now - quiet, now):
             return f"no block has come for {quiet // timedelta(minutes=1)} minutes"
         return ""
-
-    def _silence(self, tip: str) -> timedelta:
-        """Returns how long `tip` has been the tip, by a clock that is never set; 0 if unknown."""
-        mark = self.mark()
-        stored_value = meta.get(self.db, Key.TIP_SINCE) or ""
-        stored_tip, _, since_mark = stored_value.partition(" ")
-        if stored_tip == tip:
-            silence = time_between(since_mark, mark)
-            if silence is not None:
-                return silence
-        meta.put(self.db, Key.TIP_SINCE, f"{tip} {mark}")
-        return timedelta()
 
     def settle_deep(self, report: Report) -> None:
         """Creates payments from outputs that now have enough confirmations."""

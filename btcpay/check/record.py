@@ -6,15 +6,19 @@ from datetime import datetime, timedelta
 
 from btcpay.check.report import Report
 from btcpay.settings.settings import Settings
+from btcpay.values.times import time_between
 from storage.database import Database
 from storage.queries import meta
 from storage.queries.meta import Key
 from storage.queries.totals import tallies
 
 # How old the stored time of a run may be before a run that found nothing new stores its own, as a
-# fraction of BLOCKTILL_CHECK_MAX_AGE_MIN: by default five minutes. A check is late at half of that
+# fraction of BLOCKTILL_CHECK_MAX_AGE_MIN: by default six minutes. A check is late at half of that
 # setting.
-RENEWED = 1 / 3
+RENEWED = 2 / 5
+# Totals change in each run, and are in a table of their own. While nothing happens, they are stored
+# once an hour, since each store writes further pages to the disk.
+TOTALS_AGAIN = timedelta(hours=1)
 
 
 @dataclass
@@ -23,13 +27,16 @@ class RunRecord:
 
     After a run that found nothing new and ended like the one before, they are stored
     only if the stored time of a run is at least `renew_after` old. Totals that are not
-    yet stored are lost if the process is killed.
+    yet stored are lost if the process is killed. They are stored with news, and at
+    least once in TOTALS_AGAIN.
     """
 
     renew_after: timedelta = timedelta()
     _totals: Counter[tuple[str, str]] = field(default_factory=Counter)
     _was_complete: bool | None = None
     _completed_at: datetime | None = None
+    _totals_at: datetime | None = None
+    _tip_since: str | None = None
 
     def count(self, db: Database, totals: Counter[tuple[str, str]]) -> None:
         """Adds to the totals, by name and label.
@@ -67,7 +74,26 @@ class RunRecord:
             if report.read_at:
                 meta.put_time(db, Key.READ_MS, report.read_at)
             self._put_completed(db, now)
-            self._put_totals(db)
+            if self._tip_since:
+                meta.put(db, Key.TIP_SINCE, self._tip_since)
+                self._tip_since = None
+            if not is_like_before or self._are_totals_old(now):
+                self._put_totals(db)
+                self._totals_at = now
+
+    def silence(self, db: Database, tip: str, mark: str) -> timedelta:
+        """Returns how long `tip` has been the tip, by a clock that is never set; 0 if unknown.
+
+        `mark` is the present text of `boot_mark`. A new tip is stored with the next note.
+        """
+        since = self._tip_since or meta.get(db, Key.TIP_SINCE) or ""
+        known_tip, _, since_mark = since.partition(" ")
+        if known_tip == tip:
+            silence = time_between(since_mark, mark)
+            if silence is not None:
+                return silence
+        self._tip_since = f"{tip} {mark}"
+        return timedelta()
 
     def flush(self, db: Database) -> None:
         """Stores the totals. Called when the process ends."""
@@ -103,6 +129,11 @@ class RunRecord:
         stored_at = meta.time(db, Key.CHECKED_MS)
         if stored_at is None or not self._completed_at <= stored_at <= now:
             meta.put_time(db, Key.CHECKED_MS, self._completed_at)
+
+    def _are_totals_old(self, now: datetime) -> bool:
+        if self._totals_at is None:
+            return True
+        return not timedelta() <= now - self._totals_at < TOTALS_AGAIN
 
     def _put_totals(self, db: Database) -> None:
         for (name, label), total in self._totals.items():

@@ -54,12 +54,12 @@ class Report:
 
     @property
     def has_news(self) -> bool:
-        """True if the run found new blocks or statuses, or had looks at the mempool due.
+        """True if the run read blocks, found new statuses, or had looks at the mempool due.
 
-        Blocks that it read count too, even if they are not new.
+        A new block that is not read is no news: while nothing may be paid, none is read.
         """
         is_work = self.blocks_read or self.looked_at or self.put_off
-        return bool(is_work or self.has_new_tip or self.new_statuses)
+        return bool(is_work or self.new_statuses)
 
     @property
     def is_caught_up(self) -> bool:

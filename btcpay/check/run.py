@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
@@ -18,7 +18,6 @@ from btcpay.check.due import CLOSED_LATELY, NEVER, is_waiting
 from btcpay.check.finish import renew_and_erase
 from btcpay.check.mempool import Look, missing_outputs, watched_invoices
 from btcpay.check.plan import plan
-from btcpay.check.record import RunRecord
 from btcpay.check.report import Report
 from btcpay.invoices.part_work import reason_of
 from btcpay.settlement.settle import HELD_AT_MOST
@@ -46,7 +45,6 @@ class Checker(CatchUp):
     explorers: Explorers
     in_flight: int = 4
     hear: Callable[[Report], None] | None = None
-    record: RunRecord = field(default_factory=RunRecord)
 
     def run(self, ids: Sequence[str] | None = None) -> Report:
         """Follows the chain, updates every invoice, and queries the mempool.

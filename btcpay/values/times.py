@@ -58,6 +58,10 @@ def from_unix_s(seconds: int) -> datetime:
     return _EPOCH + timedelta(seconds=seconds)
 
 
+def start_of_hour(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0)
+
+
 def iso(at: datetime) -> str:
     """Returns ISO 8601 text with milliseconds and a trailing Z, as in API responses."""
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -14,15 +14,16 @@ import pytest
 
 from btcpay.chain.belief import judge_clock
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.explorers.quota import Quota, Reserve
+from btcpay.chain.explorers.quota import Quota, Reserve, endpoint_name
 from btcpay.chain.sources import BudgetSpent
 from btcpay.check.record import RunRecord, renew_after
 from btcpay.check.report import Report
 from btcpay.health.state import state_in
 from btcpay.http import http_client
 from btcpay.values.finding import GREEN
+from btcpay.values.times import start_of_hour
 from storage.database import open_database, sqlite_path
-from storage.queries import meta, sources
+from storage.queries import blocks, meta, sources
 from storage.queries.meta import Key
 from storage.queries.totals import tallies
 from tests.support.builders import clean_environ
@@ -94,14 +95,61 @@ def test_meanwhile_the_shop_is_well(watch):
     assert state_in(db, till.settings, till.clock() + most).check == GREEN
 
 
-def test_a_block_is_stored_at_once_with_the_time_of_the_run(watch):
+def test_a_block_that_is_read_is_stored_at_once_with_the_time_of_the_run(watch):
     till = watch.till
+    till.shop.invoice()
     till.clock.move(seconds=15)
     till.mine()
-    assert watch.run().has_new_tip
+    assert watch.run().blocks_read
     db = till.shop.service.db
     for key in (Key.CHECKED_MS, Key.READ_MS, Key.RAN_MS):
         assert meta.time(db, key) == till.clock()
+
+
+def commits_of(path):
+    """How many pages each transaction of the write-ahead log changed (SQLite's file format)."""
+    log = path.with_name(f"{path.name}-wal").read_bytes()
+    page_bytes = int.from_bytes(log[8:12])
+    salts = log[16:24]
+    pages = [0]
+    for start in range(32, len(log), 24 + page_bytes):
+        frame = log[start : start + 24]
+        if frame[8:16] != salts:
+            break  # of an earlier use of the log
+        pages[-1] += 1
+        if any(frame[4:8]):
+            pages.append(0)
+    return pages[:-1]
+
+
+@about_sqlite
+def test_a_block_that_need_not_be_read_is_one_commit(watch):
+    till = watch.till
+    path = sqlite_path(till.settings.database_url)
+    watch.quota.reserve.fill(endpoint_name(till.settings.explorers[0]), 1_000)
+    before = commits_of(path)
+    for _ in range(3):
+        till.clock.move(seconds=15)
+        till.mine()
+        assert watch.run().has_new_tip
+    after = commits_of(path)
+    assert after[: len(before)] == before and len(after) == len(before) + 3
+    assert max(after[len(before) :]) <= 4
+
+
+@about_sqlite
+def test_blocks_that_are_skipped_are_stored_once_an_hour(watch):
+    till = watch.till
+    db = till.shop.service.db
+    start = start_of_hour(till.clock.at) + timedelta(hours=1)
+    till.clock.move(seconds=(start - till.clock.at).total_seconds() + 60)
+    till.mine(6)
+    unread = []
+    for _ in range(20):
+        till.clock.move(minutes=10)
+        watch.run()
+        unread.append(db.get(blocks.UNREAD)[0])
+    assert set(unread[:17]) == {unread[0]} and unread[-1] == 0
 
 
 def test_while_a_page_is_open_it_shows_when_the_chain_was_read_last(watch):
@@ -164,7 +212,7 @@ def test_beside_a_process_whose_runs_fail_the_time_of_complete_runs_goes_on(shop
     ("report", "listens"),
     [
         ({"looked_at": 1}, ""),
-        ({"has_new_tip": True}, ""),
+        ({"blocks_read": 1}, ""),
         ({"unreached": ["inv_1"]}, ""),
         ({}, "yes"),
     ],
@@ -187,6 +235,29 @@ def test_totals_wait_for_the_next_note_or_the_end(shop):
     assert checks(shop) == {"complete": 1}
     record.flush(shop.service.db)
     assert checks(shop) == {"complete": 3}
+
+
+def test_totals_are_stored_once_an_hour_while_nothing_happens(shop):
+    record = RunRecord(RENEWED)
+    stored = []
+    for _ in range(14):
+        note(shop, record, complete(shop.clock()))
+        stored.append(checks(shop)["complete"])
+        shop.clock.move(minutes=5)
+    assert stored == [1] * 12 + [13] * 2
+
+
+def test_the_time_of_a_new_tip_is_kept_until_it_is_stored(shop):
+    db = shop.service.db
+    record = RunRecord(RENEWED)
+    note(shop, record, complete(shop.clock()))
+    assert record.silence(db, "tip", "10 boot") == timedelta()
+    assert record.silence(db, "tip", "70 boot") == timedelta(minutes=1)
+    assert meta.get(db, Key.TIP_SINCE) is None
+    shop.clock.move(minutes=5)
+    note(shop, record, complete(shop.clock()))
+    assert RunRecord().silence(db, "tip", "130 boot") == timedelta(minutes=2)
+    assert RunRecord().silence(db, "another", "130 boot") == timedelta()
 
 
 def test_a_clock_that_is_believed_is_stored_each_hour(shop):

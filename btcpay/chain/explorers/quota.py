@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from btcpay.chain.sources import Allowance, BudgetSpent
-from btcpay.values.times import from_ms, to_ms
+from btcpay.values.times import from_ms, start_of_hour, to_ms
 from storage.database import Database
 from storage.models import ExplorerUse
 from storage.queries import meta, sources
@@ -125,12 +125,12 @@ class Quota:
         refuse.
         """
         now = self.now()
+        # Whole hours, so that an idle shop writes to the disk for it only once an hour.
+        before = start_of_hour(now - KEPT_FOR)
         with self.db.write():
             for name in responding:
                 self.db.run(sources.ANSWERED, root=name)
-            self.db.run(
-                sources.FORGET, before=to_ms(now - KEPT_FOR), now=to_ms(now + HOUR)
-            )
+            self.db.run(sources.FORGET, before=to_ms(before), now=to_ms(now + HOUR))
 
     def allowance(self, names: Sequence[str]) -> Allowance:
         """Returns the number of calls that may be made to these explorers.

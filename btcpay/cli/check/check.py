@@ -36,8 +36,9 @@ from storage.queries import meta, sources
 # default quota of 600, for public explorers, gives four.
 MOST_IN_FLIGHT = 16
 HOURLY_FOR_ONE = 150
-# The part of the hourly quota that --watch counts in advance.
-RESERVED_PART = 10
+# The part of the hourly quota that --watch counts in advance, a fifth. Each time it is counted is
+# a write to the disk, and what is left of it when the process ends is lost for that hour.
+RESERVED_PART = 5
 # Seconds between two looks at the mempool, while a payer has a page open.
 LOOKS_EVERY_S = 5
 # Maximum duration of a run while a payer has a page open. It ends before cron starts the next one.
