@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 
-.PHONY: run install test test-all test-sqlite test-postgres check format formats screenshots bench scale lock checkpoint wheel deb site home umbrel release image-test deb-test clean
+.PHONY: run install test test-all test-sqlite test-postgres check format formats screenshots postman bench scale lock checkpoint wheel deb site home umbrel release image-test deb-test clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/blocktill sandbox
@@ -52,6 +52,9 @@ screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/sc
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/nightly/checkout/test_browser_looks.py
 	$(BIN)/python -m tests.support.pictures build/screenshots docs/pictures
 	$(BIN)/python -m tests.support.store_pictures deploy/umbrel/pictures
+
+postman: $(VENV)/.installed-dev  ## the collection for Postman among the documents, from the OpenAPI document
+	$(BIN)/python -m tests.support.postman
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route, prints ratios; then what an idle shop takes
 	$(BIN)/python -m tests.bench.run
