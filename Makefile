@@ -84,11 +84,16 @@ wheel: build/wheel/.installed  ## of the files as they are, into dist/; needs Py
 deb: wheel  ## package for the release of Debian or Ubuntu that this runs on, into dist/
 	@deploy/debian/package.sh
 
-site: build/home/.installed  ## README and docs/ as a searchable site, into build/site
+# A page of it is made from the OpenAPI document, and so needs the program too.
+site: build/home/.installed $(VENV)/.installed  ## README and docs/ as a searchable site, into build/site
 	@rm -rf build/documents build/site
 	@mkdir build/documents
 	@cp -rL *.md LICENSE docs deploy examples build/documents
 	@mv build/documents/docs/zensical.toml build
+	@PYTHONPATH=. $(BIN)/python .ci/api_reference.py > build/documents/docs/developers/openapi.json
+	@build/home/bin/oad gen-docs --source build/documents/docs/developers/openapi.json \
+	  --templates .ci/reference --destination build/reference.md
+	@cat build/reference.md >> build/documents/docs/developers/reference.md
 	@build/home/bin/zensical build --strict --config-file build/zensical.toml
 
 home:  ## make home URL=https://... [IMAGE=...]: writes the project's home into the files that repeat it

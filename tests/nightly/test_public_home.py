@@ -1,11 +1,15 @@
 """The project's public home: workflows, the API's description, a site of documents."""
 
+import functools
 import json
 import re
 import sys
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+import api_reference
 import home
 import pytest
 import yaml
@@ -118,6 +122,23 @@ def test_spectral_has_not_even_a_hint_about_the_description(lints, document):
     assert "No results" in done(words)
 
 
+@pytest.fixture(scope="module")
+def site():
+    """The folder of the site as `make site` makes it."""
+    made("site")
+    return PROJECT / "build/site"
+
+
+@pytest.fixture
+def site_url(site):
+    """The site on a server of this machine."""
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=site)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 def links(page):
     """The addresses that a page names, and the ids that it has."""
     text = page.read_text(encoding="utf-8")
@@ -125,9 +146,7 @@ def links(page):
     return named, set(re.findall(r'id="([^"]+)"', text))
 
 
-def test_no_link_of_the_site_is_dead_and_nothing_is_loaded_from_elsewhere():
-    made("site")
-    site = PROJECT / "build/site"
+def test_no_link_of_the_site_is_dead_and_nothing_is_loaded_from_elsewhere(site):
     pages = {
         page: links(page) for page in site.rglob("*.html") if page.name != "404.html"
     }
@@ -150,3 +169,45 @@ def test_no_link_of_the_site_is_dead_and_nothing_is_loaded_from_elsewhere():
         for src in re.findall(r'src="(https?:[^"]+)"', page.read_text())
     ]
     assert (dead, loaded) == ([], [])
+
+
+REFERENCE = "docs/developers/reference.html"
+# By the id of each operation's heading, the text of the first code after it.
+REQUESTS = """Object.fromEntries([...document.querySelectorAll('h3')].map((heading) => {
+    let node = heading;
+    while (node && !node.matches('.highlight')) node = node.nextElementSibling;
+    return [heading.id, node?.querySelector('code').textContent.trim()];
+}))"""
+
+
+def test_the_reference_is_a_page_that_needs_no_network_and_its_requests_copy(
+    site, site_url, browser
+):
+    """A file of the disk, without script, has the same; only search wants a server."""
+    lines = {
+        operation["operationId"]: operation["x-codeSamples"][0]["source"]
+        for methods in api_reference.with_curl_lines()["paths"].values()
+        for operation in methods.values()
+    }
+    assert len(lines) == 9
+    file = browser.open(site.as_uri())
+    file.emulate(script=False)
+    file.go(f"{site.as_uri()}/{REFERENCE}")
+    assert file.ask(REQUESTS).items() >= lines.items()
+    tab = browser.open(site_url)
+    tab.go(f"{site_url}/{REFERENCE}")
+    tab.until("document.querySelector('.md-code__button')")
+    assert tab.ask(REQUESTS).items() >= lines.items()
+    tab.grant("clipboardReadWrite", "clipboardSanitizedWrite")
+    tab.click(".md-code__button")
+    first = tab.ask("document.querySelector('.highlight code').textContent")
+    copied = "navigator.clipboard.readText()"
+    tab.until(f"{copied}.then((text) => text.trim() === {json.dumps(first.strip())})")
+    assert first.strip() == lines["get-balance"]
+    of_the_theme = (
+        "FormEmptyIdAndNameAttributesForInputError"  # its field for searching
+    )
+    complaints = [each for each in tab.complaints if of_the_theme not in each]
+    assert (file.strangers + tab.strangers, file.complaints + complaints) == ([], [])
+    file.close()
+    tab.close()
