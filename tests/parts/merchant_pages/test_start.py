@@ -9,11 +9,13 @@ from io import BytesIO
 import pytest
 import requests
 
+from btcpay.chain.account_start import COMMAND_S
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.account import derive
 from btcpay.merchants.first_run import start_url
 from btcpay.merchants.sessions import end_all
 from btcpay.merchants.wallet_text.clean import MAX_CHARS
+from btcpay.parts.merchant_pages import start_steps
 from btcpay.parts.merchant_pages.start_steps import LISTED_WALLETS
 from btcpay.values.networks import NETWORKS
 from btcpay.web import rate_limits
@@ -118,7 +120,9 @@ def open_till(tmp_path, ticker, clock):
 
 
 @pytest.fixture
-def till(open_till):
+def till(open_till, monkeypatch):
+    """On a busy machine hundreds of addresses take longer than a page may wait."""
+    monkeypatch.setattr(start_steps, "PAGE_S", COMMAND_S)
     return open_till(**OWN_EXPLORER)
 
 
