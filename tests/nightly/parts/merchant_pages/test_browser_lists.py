@@ -19,6 +19,11 @@ SEEN = """(() => {
         .filter((row) => row.getBoundingClientRect().bottom <= bar).length;
 })()"""
 
+GLASS = """(() => {
+    const { x, y } = document.querySelector('.find summary').getBoundingClientRect();
+    return [x, y];
+})()"""
+
 
 @pytest.fixture(scope="module")
 def busy(counter):
@@ -57,8 +62,11 @@ def test_the_search_of_a_phone_unfolds_without_a_script(open_tab, counter, busy)
     tab = log_in(open_tab(counter.root, size=(375, 553), script=False), counter)
     tab.go(f"{counter.root}/merchant/invoices")
     tab.until("document.querySelector('.find')")
+    at_first = tab.ask(GLASS)
     tab.click(".find summary")
     tab.until("document.querySelector('.find[open] input')")
+    assert tab.ask(GLASS) == at_first  # it stays under the thumb that pressed it
+    assert not tab.ask("document.querySelector('.head .button').checkVisibility()")
     tab.click(".find input[type=search]")
     tab.type("Yesterday's")
     tab.press("Enter")
