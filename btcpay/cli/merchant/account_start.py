@@ -70,7 +70,7 @@ def choose_account_start(
         if not asks:
             raise CommandError(f"nothing was added. {WHEN_TO_SKIP}")
         say(WHEN_TO_SKIP)
-        skip = click.prompt("Addresses to leave out", type=A_NUMBER, err=True)
+        skip = click.prompt("Addresses to skip", type=A_NUMBER, err=True)
 
 
 def _say_progress(search: AddressSearch) -> None:

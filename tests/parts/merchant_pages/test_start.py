@@ -205,7 +205,7 @@ def test_nodes_alone_cannot_be_asked_and_the_form_says_so(open_till):
     shop = open_till(**nodes).shop
     path = path_of(shop)
     hint = Page(press(shop, path, step="shop").text).texts["skip-hint"]
-    assert "The chain cannot be asked here" in hint
+    assert "The blockchain cannot be searched from here" in hint
     asked = press(shop, path, skip="")
     assert "no explorer is set" in Page(asked.text).texts["undecided"]
     assert "begins at number 300" in press(shop, path, skip="300").text

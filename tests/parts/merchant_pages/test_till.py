@@ -201,7 +201,7 @@ def test_the_customer_sees_who_sells_and_what_is_left(browser):
     pay(shop, found, 20_000, confirmed=False)
     page = browser.page(f"/till/{found['id']}")
     assert "Tea & Co" in page.texts["brand"] and "accent/8a2be2.css" in page.source
-    assert page.texts["amount"] == "$13.00" and "25.00" in page.texts["amount-total"]
+    assert page.texts["amount"] == "$13.00" and "25.00" in page.texts["words"]
 
 
 # The sum, None for the whole; what happens after it has vanished; whether the page still asks.

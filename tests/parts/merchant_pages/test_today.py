@@ -106,6 +106,10 @@ def test_a_check_that_does_not_run_is_said_first(shop, browser):
 def test_the_page_names_the_last_backup_where_it_is_late(
     shop, browser, clock, tmp_path
 ):
+    page = browser.page()
+    assert "Backup" not in page.texts["service"]  # it is among what is still to do
+    assert "Download a backup" in page.texts["to-do"]
+    shop.sql("UPDATE merchant SET created_ms = 0")  # no new shop any more
     assert browser.page().texts["service"].count("Never") == 1
     ended = forge().run(shop.environ, ["backup", "--quiet", str(tmp_path / "copy.db")])
     assert (ended.status, ended.output, ended.errors) == (0, "", "")
@@ -169,7 +173,7 @@ def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
         "currency and time zone": lambda: browser.post(
             "/settings/counting", currency="USD", timezone="America/New_York"
         ),
-        "Say where your mails go": lambda: browser.post(
+        "Enter your e-mail address": lambda: browser.post(
             "/settings/mail", address="me@harbour-roasters.com", language="en"
         ),
         "gap limit": lambda: browser.post("/settings/wallet", wallet_gap_limit="100"),
@@ -211,7 +215,7 @@ def test_a_shop_without_a_price_is_told_so(browser, ticker):
     page = browser.page()
     assert "the till cannot sell" in page.texts["no-price"]
     assert "open" in page.attributes["service"]
-    assert "Please look at it" in page.texts["service"]
+    assert "Please have a look" in page.texts["service"]
 
 
 def test_the_service_is_one_line_while_all_is_well(shop, browser):

@@ -20,7 +20,7 @@ def doubt(form: Mapping[str, str], field: str, address: str) -> str:
     if not is_without_mail(domain):
         return ""
     return gettext(
-        "No mail arrives at %(domain)s. Correct the address, or save once more to use it"
+        "%(domain)s receives no mail. Correct the address, or save once more to use it"
         " all the same.",
         domain=domain,
     )
