@@ -173,6 +173,7 @@ def test_amount_keys_and_button_are_in_sight_whatever_else_the_till_shows(
 CHARGES = {
     "en": (("4", ".", "2", "+", "3"), "Charge $7.20"),
     "de": (("4", ",", "2", "+", "3"), "7,20\xa0$ kassieren"),
+    "ar": (("4", ".", "+", "3"), "تحصيل \u2068\u200f7.00\xa0US$\u200e\u2069"),
     "fa": (("۴", "+", "+", "۳"), "دریافت \u2068\u200e$\xa0۷٫۰۰\u2069"),
 }
 
@@ -187,6 +188,8 @@ def test_the_button_says_what_it_charges(open_tab, counter, language):
     for key in keys:
         tab.click(f"#keypad [data-key='{key}']")
     assert tab.text("show").split() == says.split()
+    direction = "getComputedStyle(document.getElementById('amount')).direction"
+    assert tab.ask(direction) == "ltr"  # else "4.+2" would run backwards
     tab.click("#keypad [data-key='']")
     tab.click("#keypad [data-key='']")
     assert tab.text("show") != says
