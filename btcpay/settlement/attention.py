@@ -85,10 +85,11 @@ def reason_for(
 
 
 def _is_unpaid_now(invoice: Invoice, verdict: Verdict, has_news: bool) -> bool:
-    """True if the money of an invoice that was once covered is missing when it is too late.
+    """True if the shop may have handed the goods over, and the payment has vanished.
 
-    For an open invoice that is so at a till. For an expired one it is so if a payment
-    or the expiry (`has_news`) followed the last human decision and the last refund.
+    Called for an invoice whose full amount was once seen. The shop has handed the goods
+    over at a till. For an expired invoice it may have done so; then `has_news` must be
+    true: a payment or the expiry followed the last human decision and the last refund.
     """
     if invoice.status == InvoiceStatus.OPEN:
         return invoice.at_till and verdict.missing_sats > 0
@@ -168,9 +169,9 @@ def stake_sats(
         return invoice.amount_sats
     if reason == "refunded_twice":
         return sum_of(SENT_AGAIN, since)
-    came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
-    sent_sats = sum_of(SENT_BACK, without_undone_refunds(history))
-    return max(0, came_sats - sent_sats)
+    received_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
+    refunded_sats = sum_of(SENT_BACK, without_undone_refunds(history))
+    return max(0, received_sats - refunded_sats)
 
 
 def _without_older(
@@ -188,15 +189,15 @@ def _without_older(
 
 
 def _came_late(verdict: Verdict) -> bool:
-    """True if an expired invoice has late payments, or was paid in full nevertheless.
+    """True if payments to an expired invoice came late, or were found late.
 
-    It is paid in full if all payments came in time, but no mempool showed them before
-    the invoice expired.
+    They were found late if they came in time and are enough, but no mempool showed them
+    before the invoice expired.
     """
-    came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
+    paid_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
     in_time_sats = verdict.received_sats - verdict.unconfirmed_sats
     is_enough = not verdict.missing_sats and not verdict.unconfirmed_sats
-    return came_sats > in_time_sats or is_enough
+    return paid_sats > in_time_sats or is_enough
 
 
 def _older_receipts(verdict: Verdict, since: Sequence[Happening]) -> list[Receipt]:

@@ -73,13 +73,13 @@ def decide(
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
     present = [output for output in outputs if not output.vanished_at]
     present.sort(key=_chain_order)
-    deep = _payments(present, tip_height, rules, credited_only)
-    counting = _counting(invoice, present)
-    in_time = set(counting)
-    confirmed = [output for output in deep if output in in_time]
+    paying = _paying_outputs(present, tip_height, rules, credited_only)
+    counting = _counting_outputs(invoice, present)
+    counting_set = set(counting)
+    confirmed = [output for output in paying if output in counting_set]
     received_sats = _sum(counting)
     confirmed_sats = _sum(confirmed)
-    status = _status(invoice, received_sats, confirmed_sats, needed_sats, ends_at)
+    status = _next_status(invoice, received_sats, confirmed_sats, needed_sats, ends_at)
     settling: list[Output] = []
     tx_hash = invoice.tx_hash
     paid_at = invoice.paid_at
@@ -98,17 +98,19 @@ def decide(
         status=status,
         tx_hash=tx_hash,
         paid_at=paid_at,
-        receipts=make_receipts(invoice, deep, settling, now),
+        receipts=make_receipts(invoice, paying, settling, now),
         received_sats=received_sats,
         unconfirmed_sats=received_sats - confirmed_sats,
         missing_sats=to_send_sats,
         confirmations=_fewest_confirmations(counting, tip_height),
         reason=reason,
-        coming_unapplied_sats=_coming_unapplied_sats(invoice, present, counting, deep),
+        coming_unapplied_sats=_coming_unapplied_sats(
+            invoice, present, counting, paying
+        ),
     )
 
 
-def _payments(
+def _paying_outputs(
     present: Sequence[Output],
     tip_height: int,
     rules: Rules,
@@ -127,7 +129,7 @@ def _payments(
     ]
 
 
-def _counting(invoice: Invoice, present: Sequence[Output]) -> list[Output]:
+def _counting_outputs(invoice: Invoice, present: Sequence[Output]) -> list[Output]:
     """Returns the outputs that count towards the amount.
 
     For a paid invoice these are the outputs that settled it, otherwise those that came
@@ -142,29 +144,36 @@ def _coming_unapplied_sats(
     invoice: Invoice,
     present: Sequence[Output],
     counting: Sequence[Output],
-    deep: Sequence[Output],
+    paying: Sequence[Output],
 ) -> int:
     """Returns the unconfirmed satoshis that will become payments but settle nothing."""
-    others = set(present) - set(counting) - set(deep)
+    others = set(present) - set(counting) - set(paying)
     return _sum(output for output in others if not was_known(output, invoice))
 
 
-def _status(
+def _next_status(
     invoice: Invoice,
     received_sats: int,
     confirmed_sats: int,
     needed_sats: int,
     ends_at: datetime | None,
 ) -> InvoiceStatus:
+    """Returns the status that follows from the sums.
+
+    Only an open invoice changes. `ends_at` is the latest deadline that can be decided;
+    None if no deadline can.
+    """
     if invoice.status != InvoiceStatus.OPEN:
         return invoice.status
     if confirmed_sats >= needed_sats:
         return InvoiceStatus.PAID
-    if invoice.expires_at is None or ends_at is None or ends_at < invoice.expires_at:
+    if received_sats >= needed_sats:
         return InvoiceStatus.OPEN
-    if received_sats < needed_sats:
-        return InvoiceStatus.EXPIRED
-    return InvoiceStatus.OPEN
+    if invoice.expires_at is None or ends_at is None:
+        return InvoiceStatus.OPEN
+    if ends_at < invoice.expires_at:
+        return InvoiceStatus.OPEN
+    return InvoiceStatus.EXPIRED
 
 
 def _sum(outputs: Iterable[Output]) -> int:

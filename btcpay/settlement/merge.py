@@ -51,13 +51,16 @@ def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Ou
     merged = []
     for outpoint, output in outputs.items():
         replaced_at = replaced_times.get(output.txid, now)
-        dated = replace(
+        vanished_at = output.vanished_at
+        if vanished_at is not None:
+            vanished_at = min(vanished_at, now)
+        updated = replace(
             output,
             first_seen_at=min(output.first_seen_at, replaced_at, now),
-            vanished_at=output.vanished_at and min(output.vanished_at, now),
+            vanished_at=vanished_at,
             spent_height=scan.spent.get(outpoint, output.spent_height),
         )
-        merged.append(dated)
+        merged.append(updated)
     return merged
 
 
@@ -125,36 +128,50 @@ def _merge_confirmed(old: Output | None, sighting: SeenOutput, scan: Scan) -> Ou
 
 
 def _replaced_times(known_outputs: Sequence[Output], scan: Scan) -> dict[str, datetime]:
-    """Returns when the earliest transaction was first seen that a new one replaces.
+    """Returns when the transactions were first seen that a transaction of the scan replaces.
 
-    The times are by the txid of the replacing transaction.
+    The times are by the txid of the replacing transaction. If it replaces several
+    transactions, its time is that of the earliest one.
     """
     old = [output for output in known_outputs if output.inputs and not output.block]
     new = [*(scan.waiting or ()), *scan.confirmed]
-    first_seen: dict[str, datetime] = {}
-    spenders: dict[str, set[str]] = {}
-    for output in old:
-        earliest = first_seen.get(output.txid, output.first_seen_at)
-        first_seen[output.txid] = min(earliest, output.first_seen_at)
-        for coin in output.inputs:
-            spenders.setdefault(coin, set()).add(output.txid)
+    spenders = _spenders_by_coin(old)
+    first_seen = _first_seen_by_txid(old)
     old_sats = _sats_by_txid(old)
     new_sats = _sats_by_txid(new)
     inputs_by_txid = {output.txid: output.inputs for output in new}
     replaced_times: dict[str, datetime] = {}
     for txid, inputs in inputs_by_txid.items():
-        replaced: set[str] = set()
+        conflicting: set[str] = set()
         for coin in inputs:
-            replaced |= spenders.get(coin, set())
-        replaced.discard(txid)
-        times = []
-        for old_txid in replaced:
-            pays_as_much = new_sats[txid] >= old_sats[old_txid]
-            if pays_as_much:
-                times.append(first_seen[old_txid])
+            conflicting |= spenders.get(coin, set())
+        conflicting.discard(txid)
+        times = [
+            first_seen[old_txid]
+            for old_txid in conflicting
+            if new_sats[txid] >= old_sats[old_txid]
+        ]
         if times:
             replaced_times[txid] = min(times)
     return replaced_times
+
+
+def _spenders_by_coin(outputs: Sequence[Output]) -> dict[str, set[str]]:
+    """Returns the txids of the transactions that spend each coin ("txid:vout")."""
+    spenders: dict[str, set[str]] = {}
+    for output in outputs:
+        for coin in output.inputs:
+            spenders.setdefault(coin, set()).add(output.txid)
+    return spenders
+
+
+def _first_seen_by_txid(outputs: Sequence[Output]) -> dict[str, datetime]:
+    """Returns when each transaction was first seen: the earliest time of its outputs."""
+    first_seen: dict[str, datetime] = {}
+    for output in outputs:
+        earliest = first_seen.get(output.txid, output.first_seen_at)
+        first_seen[output.txid] = min(earliest, output.first_seen_at)
+    return first_seen
 
 
 def _sats_by_txid(outputs: Sequence[SeenOutput]) -> Counter[str]:
@@ -166,13 +183,15 @@ def _sats_by_txid(outputs: Sequence[SeenOutput]) -> Counter[str]:
 
 
 def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
-    """Returns all outputs in blocks, and MOST_KEPT unconfirmed and vanished ones.
+    """Returns the outputs to store, a part of `outputs`.
 
-    It is at most MOST_KEPT of each of these two kinds, of which an explorer can invent
-    any number. They are kept in this order of priority:
+    All outputs in blocks are stored. An explorer can invent any number of unconfirmed
+    and of vanished outputs, so at most MOST_KEPT of each of these two kinds are stored.
+    They are chosen in this order:
 
-    1. Outputs of at least a hundredth of the amount come first. Whoever fills all
-       places with real outputs of this size pays the full amount.
+    1. Outputs of at least a hundredth of the invoice's amount (`amount_sats`) come
+       first. Whoever fills all places with real outputs of this size pays the full
+       amount.
     2. Outputs that were seen earlier come first, so that later inventions do not
        displace them.
     3. Of outputs seen at the same time, those closer to the amount come first.
@@ -183,12 +202,12 @@ def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
         difference_sats = abs(output.amount_sats - amount_sats)
         return (is_small, output.first_seen_at, difference_sats)
 
-    unconfirmed = [output for output in outputs if not output.block]
-    unconfirmed.sort(key=order)
-    waiting = [output for output in unconfirmed if not output.vanished_at]
-    vanished = [output for output in unconfirmed if output.vanished_at]
-    first = [*waiting[:MOST_KEPT], *vanished[:MOST_KEPT]]
-    kept_outpoints = {output.outpoint for output in first}
+    in_no_block = [output for output in outputs if not output.block]
+    in_no_block.sort(key=order)
+    unconfirmed = [output for output in in_no_block if not output.vanished_at]
+    vanished = [output for output in in_no_block if output.vanished_at]
+    chosen = [*unconfirmed[:MOST_KEPT], *vanished[:MOST_KEPT]]
+    kept_outpoints = {output.outpoint for output in chosen}
     return [
         output
         for output in outputs

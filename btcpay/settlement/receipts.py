@@ -34,18 +34,18 @@ def settling_outputs(
 
 def make_receipts(
     invoice: Invoice,
-    deep: Sequence[Output],
+    paying: Sequence[Output],
     settling: Sequence[Output],
     now: datetime,
 ) -> tuple[Receipt, ...]:
     """Returns the payments, one `Receipt` for each transaction, in the chain's order.
 
-    `deep` are the outputs that are payments or become payments now, in that order.
+    `paying` are the outputs that are payments or become payments now, in that order.
     `settling` are those of them that pay the invoice.
     """
     settling_txids = {output.txid for output in settling}
     by_txid: dict[str, list[Output]] = {}
-    for output in deep:
+    for output in paying:
         by_txid.setdefault(output.txid, []).append(output)
     receipts = []
     for txid, outputs in by_txid.items():

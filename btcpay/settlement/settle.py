@@ -87,27 +87,38 @@ def settle(
         ends_at = None
     verdict = decide(invoice, outputs, scan.tip_height, ends_at, rules, now)
     kept_outpoints = {output.outpoint for output in outputs}
-    # For each existing payment, by txid: whether it settles the invoice.
-    settles = {
-        output.txid: output.settles for output in known_outputs if output.credited
-    }
-    new_payments = [
-        receipt for receipt in verdict.receipts if receipt.txid not in settles
-    ]
-    now_settling = []
-    for receipt in verdict.receipts:
-        settled_before = settles.get(receipt.txid, True)
-        if receipt.settles and not settled_before:
-            now_settling.append(receipt.txid)
+    credited = [output for output in known_outputs if output.credited]
     return Outcome(
         verdict=verdict,
         changes=_changes(known_outputs, merged, kept_outpoints),
         forgotten=[
             output for output in known_outputs if output.outpoint not in kept_outpoints
         ],
-        payments=new_payments,
-        settling=now_settling,
+        payments=_new_payments(credited, verdict),
+        settling=_newly_settling_txids(credited, verdict),
     )
+
+
+def _new_payments(credited: Sequence[Output], verdict: Verdict) -> list[Receipt]:
+    """Returns the payments that do not exist yet.
+
+    `credited` are the outputs that belong to existing payments.
+    """
+    existing = {output.txid for output in credited}
+    return [receipt for receipt in verdict.receipts if receipt.txid not in existing]
+
+
+def _newly_settling_txids(credited: Sequence[Output], verdict: Verdict) -> list[str]:
+    """Returns the txids of existing payments that settle the invoice only from now on.
+
+    `credited` are the outputs that belong to existing payments.
+    """
+    not_settling = {output.txid for output in credited if not output.settles}
+    return [
+        receipt.txid
+        for receipt in verdict.receipts
+        if receipt.settles and receipt.txid in not_settling
+    ]
 
 
 def _was_held_long_enough(invoice: Invoice, scan: Scan) -> bool:
@@ -126,13 +137,14 @@ def _changes(
 
     New outputs whose outpoint is not in `kept_outpoints` are left out.
     """
-    before = {output.outpoint: output for output in known_outputs}
+    known = {output.outpoint: output for output in known_outputs}
     changes = []
     for output in merged:
-        old = before.get(output.outpoint)
-        if old or output.outpoint in kept_outpoints:
-            changes.append(Change(old, output))
-    return [change for change in changes if change.after != change.before]
+        before = known.get(output.outpoint)
+        is_stored = before is not None or output.outpoint in kept_outpoints
+        if is_stored and output != before:
+            changes.append(Change(before, output))
+    return changes
 
 
 def _is_held(
