@@ -39,19 +39,20 @@ def judge_clock(
     leap = _noted_leap(db, mark)
     costs_work = network.pow_limit_bits is not None
     reason = reason_to_doubt(believed, current, leap, costs_work, is_agreed)
-    if not reason:
-        if leap is not None or _is_older(meta.get(db, Key.TIME_BELIEVED), current):
-            believe(db, current)
-    elif leap is None or not leap.goes_on(now):
-        note: Note = {"clock_ms": to_ms(now), "mark": mark, "why": reason}
-        _put(db, Key.TIME_LEAP, note)
+    if reason:
+        is_known_leap = leap is not None and leap.goes_on(now)
+        if not is_known_leap:
+            note: Note = {"clock_ms": to_ms(now), "mark": mark, "why": reason}
+            _put(db, Key.TIME_LEAP, note)
+    elif leap is not None or _is_outdated(meta.get(db, Key.TIME_BELIEVED), current):
+        believe(db, current)
     return reason
 
 
-def _is_older(note: str | None, current: Moment) -> bool:
+def _is_outdated(note: str | None, current: Moment) -> bool:
     """True if the stored note of the believed moment is missing, or BELIEVED_AGAIN old.
 
-    Also true if only the current moment has a block.
+    Also true if the current moment has a block, and the believed moment has none.
     """
     if not note:
         return True

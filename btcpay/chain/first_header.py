@@ -4,7 +4,7 @@ Blocks up to this header are never read.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import chain, islice, pairwise
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from btcpay.bitcoin.header import Header
 from btcpay.bitcoin.tx import coinbase_height, parse_tx
 from btcpay.chain.follow import add_header
 from btcpay.chain.headers import check_headers, work_of
-from btcpay.chain.pool import Pool
+from btcpay.chain.pool import Answers, Pool
 from btcpay.chain.progress import first_needed_ms
 from btcpay.chain.sources import BlockSource, fetch_proven_block
 from btcpay.proofs.verify import check_header
@@ -85,23 +85,34 @@ def keep_first_header(
         if not isinstance(error, OutOfQuota):
             meta.put(db, meta.Key.NOT_BEGUN, str(error))
         raise
-    best_source = max(claims, key=lambda source: claims[source])
-    if len(claims) == 1 and errors:
-        reasons = [f"{source.host} {error}" for source, error in errors.items()]
-        log.warning(
-            "only %s says where reading begins: %s",
-            best_source.host,
-            "; ".join(reasons),
-        )
-    best = claims[best_source]
-    lowest_height = best.height - len(best.headers) + 1
+    _warn_if_only_one(claims, errors)
+    _store_headers(db, max(claims.values()))
+    return True
+
+
+def _warn_if_only_one(
+    claims: Mapping[BlockSource, _Claim],
+    errors: Mapping[BlockSource, Exception],
+) -> None:
+    """Logs a warning if all sources but one failed, so that nothing confirms its claim."""
+    if len(claims) > 1 or not errors:
+        return
+    (source,) = claims
+    reasons = [f"{failed.host} {error}" for failed, error in errors.items()]
+    log.warning(
+        "only %s says where reading begins: %s", source.host, "; ".join(reasons)
+    )
+
+
+def _store_headers(db: Database, claim: _Claim) -> None:
+    """Stores the headers of the claim, unless another process has stored some."""
+    lowest_height = claim.height - len(claim.headers) + 1
     with db.write():
         meta.lock(db)
         meta.put(db, meta.Key.NOT_BEGUN, "")
         if db.get_or_none(blocks.TOP) is None:
-            for height, raw in enumerate(best.headers, lowest_height):
+            for height, raw in enumerate(claim.headers, lowest_height):
                 add_header(db, height, raw, is_read=True)
-    return True
 
 
 def _ask_claims(
@@ -110,24 +121,22 @@ def _ask_claims(
     sources: Pool[BlockSource],
     now: Clock,
     created_ms: int | None,
-) -> tuple[dict[BlockSource, _Claim], dict[BlockSource, Exception]]:
+) -> Answers[BlockSource, _Claim]:
     """Returns the claim of each source, and the errors of the sources that failed.
 
     If the sources' clocks show that ours is ahead, each source is asked once more, for
     a header one day older than their time. Raises ExplorerError if all sources failed.
     """
 
-    def ask(
-        at: datetime,
-    ) -> tuple[dict[BlockSource, _Claim], dict[BlockSource, Exception]]:
+    def ask(at: datetime) -> Answers[BlockSource, _Claim]:
         return sources.ask_all(lambda source: _claim(network, source, at, now))
 
     created_at = from_ms(first_needed_ms(db) or created_ms or to_ms(now()))
-    claims, errors = ask(created_at - BEFORE)
+    answers = ask(created_at - BEFORE)
     our_clock_was_ahead = created_at > now()
     if our_clock_was_ahead:
-        claims, errors = ask(now() - BEFORE_THEIRS)
-    return claims, errors
+        answers = ask(now() - BEFORE_THEIRS)
+    return answers
 
 
 def _claim(network: Network, source: BlockSource, at: datetime, now: Clock) -> _Claim:
@@ -148,17 +157,25 @@ def _claim(network: Network, source: BlockSource, at: datetime, now: Clock) -> _
         if above.previous != below.hash:
             raise ProofFailed("shows headers that do not form a chain")
     first = headers[-1]
-    block = fetch_proven_block(source, first.hash)
-    coinbase = parse_tx(block.contents.tx_without_witness(0))
-    claimed_height = coinbase_height(coinbase.inputs[0].script_sig)
-    if height and claimed_height not in (None, height):
-        raise ProofFailed(f"shows block {claimed_height} as number {height}")
+    _check_height(source, first, height)
     above_first = headers_above(network, source, first, height, now, MOST_COMPARED)
     if above_first and from_unix_s(above_first[0].time) <= at:
         raise ProofFailed(
             f"shows block {height} as the last one before {iso(at)}, and is wrong"
         )
     return _Claim(work_of(above_first), from_unix_s(first.time), height, raws)
+
+
+def _check_height(source: BlockSource, header: Header, height: int) -> None:
+    """Raises ProofFailed if the coinbase of the header's block has another height (BIP34).
+
+    Old blocks have no height in the coinbase, so they pass.
+    """
+    block = fetch_proven_block(source, header.hash)
+    coinbase = parse_tx(block.contents.tx_without_witness(0))
+    height_in_block = coinbase_height(coinbase.inputs[0].script_sig)
+    if height and height_in_block not in (None, height):
+        raise ProofFailed(f"shows block {height_in_block} as number {height}")
 
 
 def headers_above(

@@ -100,7 +100,9 @@ class Follower:
         def adopt_from(source: BlockSource) -> int:
             return self._adopt_from(source, locator)
 
-        heights, self._errors = self._sources.ask_all(adopt_from, patience_s)
+        answers = self._sources.ask_all(adopt_from, patience_s)
+        heights = answers.results
+        self._errors = answers.errors
         self._highest = max(heights.values())
         top = self._top().height
         least = top - MAX_BLOCKS_BEHIND
@@ -160,6 +162,7 @@ class Follower:
         MAX_BLOCKS_BEHIND blocks below the stored tip, and ProofFailed if a header is
         invalid.
         """
+        # The headers of the source that we have not stored, the lowest first.
         branch: list[bytes] = []
         top = locator[0].height
         newest = top

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from btcpay import hooks
 from btcpay.chain import sources
@@ -27,10 +27,18 @@ from storage.database import Database
 
 log = logging.getLogger(__name__)
 Source = TypeVar("Source", bound=sources.BlockSource, covariant=True)
+S = TypeVar("S")
 T = TypeVar("T")
 
 PATIENCE = 6  # a source is not used any more in a run after this many failures in a row
 FIRST_PAUSE_S = 0.25  # first back-off; it doubles at each failure in a row
+
+
+class Answers(NamedTuple, Generic[S, T]):
+    """The results of the sources that answered, and the errors of the others, by source."""
+
+    results: dict[S, T]
+    errors: dict[S, Exception]
 
 
 @dataclass(eq=False)
@@ -120,8 +128,9 @@ class Pool(Generic[Source]):
         every_s = self.hedge_s
         if round_robin:
             every_s = self.late_s
-        answers, _ = self.ask_all(question, lambda: 0.0, every_s, round_robin)
-        return next(iter(answers.values()))
+        answers = self.ask_all(question, lambda: 0.0, every_s, round_robin)
+        first_result, *_ = answers.results.values()
+        return first_result
 
     def ask_all(
         self,
@@ -129,14 +138,17 @@ class Pool(Generic[Source]):
         patience_s: Callable[[], float] = lambda: LONGEST_S,
         every_s: float = 0.0,
         round_robin: bool = False,
-    ) -> tuple[dict[Source, T], dict[Source, Exception]]:
+    ) -> Answers[Source, T]:
         """Calls `question` with each source, and returns the results and the errors.
 
         All requests start at once, or one each `every_s` seconds; after a failure the
         next one starts at once. After a result the other sources have `patience_s()`
         seconds left. A source is called once more after a temporary failure, for
-        example if it had closed a kept connection. If no source gives a result, this
-        method raises OutOfQuota or ExplorerError, as `ask` does.
+        example if it had closed a kept connection. `round_robin` begins with another
+        source at each call.
+
+        If no source gives a result, raises OutOfQuota if every error was a BudgetSpent,
+        else ExplorerError.
         """
         poll: Question[PoolEntry[Source], T] = Question(
             partial(self._ask, question),
@@ -151,11 +163,11 @@ class Pool(Generic[Source]):
             for slow in poll.unfinished:
                 poll.errors[slow] = Unreachable("took too long")
                 self._move_to_end(slow)
-        answers = {entry.source: answer for entry, answer in poll.answers.items()}
+        results = {entry.source: result for entry, result in poll.answers.items()}
         errors = {entry.source: error for entry, error in poll.errors.items()}
-        if not answers:
+        if not results:
             raise _no_answer(errors)
-        return answers, errors
+        return Answers(results, errors)
 
     def expect(self, height: int, heights: Mapping[sources.BlockSource, int]) -> None:
         """Stops requests to each source whose tip is far below `height`.
@@ -231,10 +243,10 @@ class Pool(Generic[Source]):
             return False
         # Logs only the host, since a URL may contain credentials.
         log.warning("source %s %s", entry.source.host, error)
-        may_pass = isinstance(error, Unreachable) or status >= 500
+        is_temporary = isinstance(error, Unreachable) or status >= 500
         with self._lock:
             entry.failures += 1
-            if not may_pass:
+            if not is_temporary:
                 return False
             now_s = time.monotonic()
             # Failures of parallel requests during a back-off count once.

@@ -81,8 +81,8 @@ class Question(Generic[S, T]):
         except FAILURES as error:
             self.errors[source] = error
             self._next_s = 0.0
-            may_pass = self._on_failure(source, error)
-            if may_pass and earlier_error is None:
+            is_temporary = self._on_failure(source, error)
+            if is_temporary and earlier_error is None:
                 self._waiting.append(source)
         else:
             self._on_answer(source)

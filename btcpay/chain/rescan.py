@@ -132,8 +132,8 @@ def _newer_headers(
             raise FetchError(f"shows {tip} blocks, and {top} were known")
         return headers
 
-    headers_by_source, _ = sources.ask_all(headers_of)
-    headers = max(headers_by_source.values(), key=work_of)
+    answers = sources.ask_all(headers_of)
+    headers = max(answers.results.values(), key=work_of)
     log.info("%d blocks are read, from %d on", len(headers), base.height + 1)
     return headers
 

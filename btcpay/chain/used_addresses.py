@@ -65,9 +65,8 @@ class AddressSearch:
             while not self.is_complete:
                 end = min(self.position + GROUP, self.first_unused + self.run)
                 group = range(self.position, end)
-                for index, index_is_used in zip(
-                    group, threads.map(is_used, group), strict=True
-                ):
+                answers = threads.map(is_used, group)
+                for index, index_is_used in zip(group, answers, strict=True):
                     self._note(index, index_is_used)
                 on_progress(self)
 

@@ -102,9 +102,11 @@ def refuse_too_many(outputs: list[SeenOutput]) -> list[SeenOutput]:
 
 
 def coins_in(outputs: Sequence[SeenOutput]) -> int:
-    """Returns the number of coins in an explorer's answer, which bounds its size.
+    """Returns the number of the outputs and of their transactions' inputs.
 
-    These are the outputs, and the inputs of the transactions that made them."""
+    This number bounds the size of an explorer's answer. A transaction's inputs count
+    once.
+    """
     inputs_by_txid = {output.txid: len(output.inputs) for output in outputs}
     return len(outputs) + sum(inputs_by_txid.values())
 

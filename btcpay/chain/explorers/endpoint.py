@@ -79,9 +79,7 @@ class Endpoint:
         if self.exclusion_reason:
             raise SourceExcluded(self.exclusion_reason)
         began_s = time.monotonic()
-        left_s = self.until_s - began_s
-        if not is_look:
-            left_s = min(left_s, MOST_CHAIN_S - self._chain_s)
+        left_s = self._seconds_left(is_look)
         if left_s <= 0:
             raise BudgetSpent("has used up its time in this run")
         if self._quota:
@@ -105,6 +103,16 @@ class Endpoint:
             if not is_look:
                 with self._lock:
                     self._chain_s += time.monotonic() - began_s
+
+    def _seconds_left(self, is_look: bool) -> float:
+        """Returns the time that requests have left in this run.
+
+        Requests other than look-ups have at most MOST_CHAIN_S together.
+        """
+        left_s = self.until_s - time.monotonic()
+        if is_look:
+            return left_s
+        return min(left_s, MOST_CHAIN_S - self._chain_s)
 
     def _note_refusal(self, error: BadStatus) -> None:
         """Excludes the explorer from this run, and stores the refusal.

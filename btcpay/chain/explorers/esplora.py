@@ -161,6 +161,7 @@ class Esplora(Endpoint, Explorer):
         def begins_younger(number: int) -> bool:
             return is_younger(page(number)[0])
 
+        # The wanted header is in the last page that does not begin with a younger one.
         numbers = range(tip_height // PAGE + 1)
         first_younger = bisect_left(numbers, True, key=begins_younger)
         pages_below = ceil(below / PAGE)

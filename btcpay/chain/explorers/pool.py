@@ -56,10 +56,10 @@ class Explorers(Pool[Explorer]):
         `known_height`.
         """
 
-        def tip_of(explorer: Explorer) -> tuple[Explorer, tuple[int, bytes]]:
+        def with_tip(explorer: Explorer) -> tuple[Explorer, tuple[int, bytes]]:
             return explorer, explorer.require_chain(known_height)
 
-        explorer, tip = self.ask(tip_of)
+        explorer, tip = self.ask(with_tip)
         height, _ = tip
         self.expect(height, {explorer: height})
         return tip
