@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from btcpay import hooks
 from btcpay.bitcoin.block import BlockContents
@@ -64,11 +65,14 @@ class Announcements:
         a database error no more of them are applied during this pause.
         """
         end_s = time.monotonic() + seconds
-        while not wait(max(0.0, min(LISTENS_EVERY_S, end_s - time.monotonic()))):
+        while True:
+            left_s = max(0.0, end_s - time.monotonic())
+            if wait(min(LISTENS_EVERY_S, left_s)):
+                return True
             if time.monotonic() >= end_s:
                 return False
             try:
-                if self.has_news():
+                if self.collect():
                     self._apply_alone()
                     after_news()
             except PeeweeException as error:
@@ -76,7 +80,6 @@ class Announcements:
                     "announced payments could not be looked up: %s", in_one_line(error)
                 )
                 return wait(max(0.0, end_s - time.monotonic()))
-        return True
 
     def _apply_alone(self) -> None:
         """Applies the announced transactions, unless a check is running."""
@@ -85,14 +88,15 @@ class Announcements:
             if is_alone:
                 self.apply(Report())
 
-    def has_news(self) -> bool:
-        """True if announced transactions are to be applied: one matches an invoice.
+    def collect(self) -> bool:
+        """Collects announced transactions. Returns True if some are to be applied.
 
-        Also turns the listener on if an invoice's page was open in the last ten
-        minutes, and off if none was.
+        They are to be applied if one of them matches an invoice. Also turns the
+        listener on if an invoice's page was open in the last ten minutes, and off if
+        none was.
         """
-        after = to_ms(self.now() - CLOSED_LATELY)
-        pages = self.db.rows(mempool_watch.ASKED, after=after)
+        after_ms = to_ms(self.now() - CLOSED_LATELY)
+        pages = self.db.rows(mempool_watch.ASKED, after=after_ms)
         self.listener.listen(bool(pages))
         if not self._unapplied:
             announced = self.listener.take()
@@ -106,7 +110,7 @@ class Announcements:
         A transaction that cannot be applied, for example a false one, does not count as
         a failure of the run. Changed statuses are added to the report.
         """
-        if self.has_news():
+        if self.collect():
             try:
                 self._apply_all(report)
             finally:  # a transaction that fails now must not fail each later run as well
@@ -136,31 +140,23 @@ class Announcements:
         for announced_tx in self._unapplied:
             tx = announced_tx.contents
             paid = _outputs_to(script, tx)
-            txid = hash_to_hex(tx.txids[0])
-            remaining: list[SeenOutput] = []
-            lost_txids: set[str] = set()
-            for output in waiting:
-                if output.txid == txid:
-                    continue
-                if is_any_spent(output.inputs, tx.spent_outpoints):
-                    lost_txids.add(output.txid)
-                else:
-                    remaining.append(output)
-            if not paid and not lost_txids:
+            effect = _effect_on(waiting, tx)
+            if not paid and not effect.lost_txids:
                 continue
-            if not self._replaces_all(tx.txids[0], lost_txids):
+            if not self._replaces_all(tx.txids[0], effect.lost_txids):
                 continue
+            waiting_now = [*effect.remaining, *paid]
             scan = Scan(
                 asked_at=announced_tx.at,
                 tip_height=blocks.tip_height(self.db) or 0,
-                waiting=[*remaining, *paid],
-                absent_is_gone=bool(lost_txids),
+                waiting=waiting_now,
+                absent_is_gone=bool(effect.lost_txids),
                 explorer=announced_tx.host,
             )
             scans = {invoice_id: scan}
             if try_apply(self.db, self.settings, scans, self.now(), report):
                 continue
-            waiting = [*remaining, *paid]
+            waiting = waiting_now
             # This counts as a look at the mempool: the next request to an explorer is
             # due as late as if an explorer had shown the transaction.
             self.db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(announced_tx.at))
@@ -212,6 +208,31 @@ def _matches(db: Database, announced: Sequence[AnnouncedTx]) -> dict[str, bytes]
     for output in conflicting_outputs(db, spent, ()):
         matches.setdefault(output.invoice_id, b"")
     return matches
+
+
+class _Effect(NamedTuple):
+    """The effect of a transaction on an invoice's earlier unconfirmed outputs.
+
+    `remaining` are the outputs of other transactions that can still be mined.
+    `lost_txids` are the transactions that can no longer be mined.
+    """
+
+    remaining: list[SeenOutput]
+    lost_txids: set[str]
+
+
+def _effect_on(waiting: Sequence[SeenOutput], tx: BlockContents) -> _Effect:
+    """Returns the effect of the transaction on the unconfirmed outputs `waiting`."""
+    effect = _Effect([], set())
+    own_txid = hash_to_hex(tx.txids[0])
+    for output in waiting:
+        if output.txid == own_txid:
+            continue
+        if is_any_spent(output.inputs, tx.spent_outpoints):
+            effect.lost_txids.add(output.txid)
+        else:
+            effect.remaining.append(output)
+    return effect
 
 
 def _outputs_to(script: bytes, tx: BlockContents) -> list[SeenOutput]:

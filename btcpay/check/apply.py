@@ -18,6 +18,7 @@ from btcpay.values.errors import BeyondMoney
 from btcpay.values.times import to_ms
 from storage import at_once
 from storage.database import Database, Values, group_by
+from storage.models import Payment
 from storage.queries import events, invoices
 from storage.queries.totals import balances, gaps
 
@@ -100,10 +101,7 @@ def apply(
             store_outputs(db, settlements)
             new_payments = add_payments(db, settlements, now)
         payments = group_by(new_payments, lambda payment: payment.address_invoice_id)
-        entries: list[Values] = []
-        for settlement in settlements:
-            entries += history_of(settlement, payments[settlement.row.id], now)
-        at_once.run(db, events.RECORD, entries)
+        _record_history(db, settlements, payments, now)
         _note_gaps(db, settlements)
         _note_covered(db, settlements, now)
         ends = [_end(settlement) for settlement in settlements if settlement.has_ended]
@@ -115,6 +113,19 @@ def apply(
                 news[id] = news_of(settlement, payments[id])
         update_attentions(db, settings, news, now)
     return settlements
+
+
+def _record_history(
+    db: Database,
+    settlements: Sequence[Settlement],
+    payments: Mapping[str, Sequence[Payment]],
+    now: datetime,
+) -> None:
+    """Adds the changes to the invoices' histories. `payments` are the new ones, by invoice."""
+    entries: list[Values] = []
+    for settlement in settlements:
+        entries += history_of(settlement, payments[settlement.row.id], now)
+    at_once.run(db, events.RECORD, entries)
 
 
 def _note_gaps(db: Database, settlements: Sequence[Settlement]) -> None:

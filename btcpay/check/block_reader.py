@@ -89,36 +89,41 @@ class BlockReader:
         if a block could not be fetched, except for lack of quota, which is only logged.
         A block whose processing failed is recorded in the report.
         """
-        end_s = time.monotonic() + MOST_S
         skipped = SkippedBlocks()
-        order = blocks.NEWEST
-        ahead = 1
-        fetches: dict[str, Future[FetchedBlock]] = {}
         try:
-            while skipped.in_a_row < MOST_SKIPPED:
-                rows = self._due(order, skipped.hashes, ahead)
-                if not rows or time.monotonic() > end_s:
-                    break
-                row = rows[0]
-                if not self._may_read(row):
-                    break
-                fetches = self._fetch_ahead(rows, fetches, round_robin=ahead > 1)
-                fetch = fetches.pop(row.hash)
-                try:
-                    self._read_or_skip(row, fetch, skipped, report)
-                except OutOfQuota as error:
-                    log.warning("not every block is read: %s", error)
-                    break
-                order = blocks.OLDEST
-                if skipped.hashes:
-                    order = blocks.NEWEST
-                ahead = self.sources.concurrency
+            self._read_due(skipped, report)
+        except OutOfQuota as error:
+            log.warning("not every block is read: %s", error)
         finally:
             report.blocks_behind = self.db.get(blocks.UNREAD)[0]
             per_hour = self.settings.explorer_calls_per_hour
             report.hours_behind = hours_to_read(report.blocks_behind, per_hour)
         if skipped.errors:
             raise skipped.errors[0]
+
+    def _read_due(self, skipped: SkippedBlocks, report: Report) -> None:
+        """Reads blocks in the order that `read_all` describes. Raises OutOfQuota.
+
+        While a block is read, the next ones in this order are fetched.
+        """
+        end_s = time.monotonic() + MOST_S
+        order = blocks.NEWEST
+        ahead = 1  # number of blocks that are fetched at the same time
+        fetches: dict[str, Future[FetchedBlock]] = {}
+        while skipped.in_a_row < MOST_SKIPPED:
+            rows = self._due(order, skipped.hashes, ahead)
+            if not rows or time.monotonic() > end_s:
+                return
+            row = rows[0]
+            if not self._may_read(row):
+                return
+            fetches = self._fetch_ahead(rows, fetches, round_robin=ahead > 1)
+            fetch = fetches.pop(row.hash)
+            self._read_or_skip(row, fetch, skipped, report)
+            order = blocks.OLDEST
+            if skipped.hashes:
+                order = blocks.NEWEST
+            ahead = self.sources.concurrency
 
     def _read_or_skip(
         self,
@@ -206,7 +211,8 @@ class BlockReader:
         works_by_height = blocks_due(self.db, self.now(), MOST_FETCHED_AGAIN)
         for height, works in works_by_height.items():
             row = self.db.get_or_none(blocks.AT, height=height)
-            if row is None or time.monotonic() > end_s or not self._may_read(row):
+            is_time_up = time.monotonic() > end_s
+            if row is None or is_time_up or not self._may_read(row):
                 return
             try:
                 block = self._fetch(row).result().block

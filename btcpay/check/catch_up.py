@@ -70,31 +70,15 @@ class CatchUp(BlockReader):
         report.read_at = None
         report.stuck_reason = ""
         try:
-            if not keep_first_header(
+            has_first_header = keep_first_header(
                 self.db,
                 self.settings.network,
                 self.sources,
                 self._now,
-            ):
-                return False
-            asked_at = self.now()
-            follower = Follower(
-                self.db,
-                self.settings.network,
-                self.sources,
-                self._undo,
             )
-            has_changed = follower.follow()
-            report.has_new_tip |= has_changed
-            report.has_tip = True
-            report.tip_asked_at = asked_at
-            report.is_agreed = follower.is_agreed
-            undo_planned(self.db, self.settings, self.now())
-            report.stuck_reason = self._why_stuck(follower)
-            if not report.stuck_reason and not has_changed:
-                # The explorer that showed more blocks earlier in this run may be in its
-                # back-off by now.
-                report.stuck_reason = stuck_before
+            if not has_first_header:
+                return False
+            self._follow_headers(report, stuck_before)
             self._catch_up(report)
         except ExplorerError as error:
             log.error("the check could not follow the chain: %s", error)
@@ -106,10 +90,35 @@ class CatchUp(BlockReader):
                 report.stuck_reason,
             )
         elif not report.blocks_behind:
-            report.read_at = asked_at
+            report.read_at = report.tip_asked_at
             if self._is_page_open():
                 self.note_read(report)
         return True
+
+    def _follow_headers(self, report: Report, stuck_before: str) -> None:
+        """Stores new headers, and reports whether the chain may be incomplete.
+
+        `stuck_before` is the reason that was found earlier in this run; "" if none.
+        Raises ExplorerError if no source has shown its headers.
+        """
+        asked_at = self.now()
+        follower = Follower(
+            self.db,
+            self.settings.network,
+            self.sources,
+            self._undo,
+        )
+        has_changed = follower.follow()
+        report.has_new_tip |= has_changed
+        report.has_tip = True
+        report.tip_asked_at = asked_at
+        report.is_agreed = follower.is_agreed
+        undo_planned(self.db, self.settings, self.now())
+        report.stuck_reason = self._why_stuck(follower)
+        if not report.stuck_reason and not has_changed:
+            # The explorer that showed more blocks earlier in this run may be in its
+            # back-off by now.
+            report.stuck_reason = stuck_before
 
     def note_read(self, report: Report) -> None:
         """Stores `report.read_at`, the time up to which every block is read.
@@ -155,13 +164,12 @@ class CatchUp(BlockReader):
         self.db.run(blocks.SKIP, mined_before=to_ms(mined_before))
 
     def _now(self) -> datetime:
-        """Returns the current time; if this machine's clock is ahead, that of the sources'
-        clocks.
-        """
+        """Returns the time by this machine's clock, or by the sources' clocks if it is ahead."""
         now = self.now()
         return now - self._ahead(now)
 
     def _ahead(self, now: datetime) -> timedelta:
+        """Returns how far this machine's clock is ahead of the sources' clocks."""
         return self.sources.clock_skew.time_ahead(now, time.monotonic())
 
     def _why_stuck(self, follower: Follower) -> str:
@@ -184,7 +192,7 @@ class CatchUp(BlockReader):
         invoice_ids = {
             row.invoice_id
             for row in self.db.rows(mempool_watch.DEEPENING)
-            if self._is_ready(row, tip_height, report)
+            if self._has_enough_confirmations(row, tip_height, report)
         }
         if not invoice_ids:
             return
@@ -193,12 +201,16 @@ class CatchUp(BlockReader):
         scans = dict.fromkeys(sorted(invoice_ids), scan)
         try_apply(self.db, self.settings, scans, now, report)
 
-    def _is_ready(
+    def _has_enough_confirmations(
         self,
         row: payments.OutputWith,
         tip_height: int,
         report: Report,
     ) -> bool:
+        """True if the output can become a payment.
+
+        False if its row is damaged; then the report gets the invoice as a failed one.
+        """
         try:
             return is_deep(output_of(row), tip_height, rules_for(self.settings, row))
         except BadRow:  # one damaged row must not block the other invoices

@@ -115,10 +115,9 @@ def _is_resting(invoice: WatchedInvoice, now: datetime) -> bool:
 
 def is_waiting(invoice: WatchedInvoice, now: datetime) -> bool:
     """True while the invoice's page is open and less than the amount has been seen."""
-    is_page_open = now - invoice.asked_at <= ASKED_LATELY
-    return (
-        invoice.status == InvoiceStatus.OPEN and is_page_open and not invoice.is_covered
-    )
+    if invoice.status != InvoiceStatus.OPEN or invoice.is_covered:
+        return False
+    return now - invoice.asked_at <= ASKED_LATELY
 
 
 def _look_for_deadline(
@@ -153,11 +152,9 @@ def _look_for_page(
     now: datetime,
 ) -> DueLook | None:
     """Returns a look while the page is open, and one after it was closed; else None."""
-    if (
-        invoice.status != InvoiceStatus.OPEN
-        or invoice.is_covered
-        or invoice.opened_at == NEVER
-    ):
+    expects_money = invoice.status == InvoiceStatus.OPEN and not invoice.is_covered
+    was_opened = invoice.opened_at != NEVER
+    if not expects_money or not was_opened:
         return None
     at = invoice.waits_since
     if is_waiting(invoice, now):
@@ -189,4 +186,5 @@ def _look_for_money(
 
 
 def _pause(age: timedelta) -> timedelta:
+    """Returns the pause before the next look, if a payment or an open page has this age."""
     return min(max(age / AGE_PART, SHORTEST_PAUSE), HOUR)

@@ -42,11 +42,16 @@ def facts_of(
     block: ProvenBlock,
     new: Callable[[], Scan],
 ) -> dict[str, Scan]:
-    """Returns what the block shows about each invoice that it concerns, by invoice id.
+    """Returns a scan for each invoice that the block concerns, by invoice id.
 
-    Each value is a scan, with the outputs that the block pays to the invoice, the coins
-    of the invoice that the block spends, and the unconfirmed payments that can no
-    longer be mined because the block spends their inputs. `new` makes an empty scan.
+    A scan has three kinds of facts:
+
+    1. the outputs that the block pays to the invoice's address,
+    2. the coins of this address that the block spends,
+    3. the unconfirmed payments that can no longer be mined, because the block spends
+       their inputs.
+
+    `new` makes an empty scan.
     """
     scans: dict[str, Scan] = defaultdict(new)
     place = Block(height, block.hash, block.mined_at)

@@ -76,28 +76,44 @@ def plan(
         look = due_look(invoice, gone_after, allowance.per_hour, now)
         if look is None:
             continue
-        is_judged = look.reason is Reason.ENDED and look.at <= ends_before
-        is_money = look.reason is Reason.MONEY and others_wait is None
+        can_decide_end = look.reason is Reason.ENDED and look.at <= ends_before
+        is_money_in_run = look.reason is Reason.MONEY and others_wait is None
         if look.reason in (Reason.PAGE, Reason.ENDING):
             pages.append(look)
-        elif is_judged or is_money:
+        elif can_decide_end or is_money_in_run:
             others.append(look)
     pages = _sort_pages(pages, now)
-    # If two have waited equally long, the deadline comes before the unconfirmed payment.
-    others.sort(
-        key=lambda look: (look.invoice.failures, look.at, look.reason is Reason.MONEY)
-    )
+    others = _sort_others(others)
     are_others_due = bool(others_wait or others)
-    for_pages, for_others = shares(allowance, invoices, are_others_due, now)
+    share = shares(allowance, invoices, are_others_due, now)
+    looks = pages[: share.pages] + others[: share.others]
+    ids = [look.invoice.id for look in looks]
+    put_off = others[share.others :]
+    return Plan(ids, _unreached(pages[share.pages :], now), len(put_off))
+
+
+def _unreached(left_out: Iterable[DueLook], now: datetime) -> list[str]:
+    """Returns the invoices among `left_out` whose payer has waited too long, by id."""
     unreached = []
-    for look in pages[for_pages:]:
+    for look in left_out:
         is_late = now - look.at > SEEN_WITHIN
         if is_late and is_waiting(look.invoice, now):
             unreached.append(look.invoice.id)
-    looks = pages[:for_pages] + others[:for_others]
-    ids = [look.invoice.id for look in looks]
-    put_off = others[for_others:]
-    return Plan(ids, unreached, len(put_off))
+    return unreached
+
+
+def _sort_others(others: list[DueLook]) -> list[DueLook]:
+    """Sorts the looks for payments and deadlines by priority.
+
+    1. Invoices with fewer failed looks come first.
+    2. The longest wait comes first.
+    3. If two have waited equally long, the deadline comes before the payment.
+    """
+
+    def order(look: DueLook) -> tuple[int, datetime, bool]:
+        return (look.invoice.failures, look.at, look.reason is Reason.MONEY)
+
+    return sorted(others, key=order)
 
 
 def _sort_pages(pages: list[DueLook], now: datetime) -> list[DueLook]:
@@ -129,19 +145,26 @@ def _opening_minute(invoice: WatchedInvoice) -> float:
     return invoice.opened_at.timestamp() // 60
 
 
+class Shares(NamedTuple):
+    """The number of looks that may be made now: for pages, and for other reasons."""
+
+    pages: int
+    others: int
+
+
 def shares(
     allowance: Allowance,
     candidates: Iterable[WatchedInvoice],
     others_wait: bool,
     now: datetime,
-) -> tuple[int, int]:
-    """Returns how many queries of the mempool may be made now: for pages, and for others.
+) -> Shares:
+    """Divides the calls that may be made now between pages and other looks.
 
-    The others are queries for payments and deadlines. Calls for headers and blocks are
-    reserved. While queries of both kinds are due, pages get three quarters of the
-    remaining calls per minute, and others a quarter. If only one kind is due, it gets
-    all. Pages also get the calls that were saved since the last query for a page, at
-    most those of five minutes.
+    The other looks are for payments and deadlines. `others_wait` is True if some are
+    due. Calls for headers and blocks are reserved. If looks of both kinds are due, pages
+    get three quarters of the remaining calls per minute, and others a quarter. If only
+    one kind is due, it gets all. Pages also get the calls that were saved since the last
+    look for a page, at most those of five minutes.
     """
     reserved = min(RESERVED_CALLS, allowance.per_hour // RESERVED_PART)
     reserved_now = reserved // RESERVED_NOW
@@ -160,7 +183,7 @@ def shares(
                 for_others = minutely * (1 - PAGES_PART)
     calls_for_pages = _calls_between(last_look_at, now, for_pages)
     calls_for_others = _calls_between(now - MINUTE, now, for_others)
-    return min(available, calls_for_pages), min(available, calls_for_others)
+    return Shares(min(available, calls_for_pages), min(available, calls_for_others))
 
 
 def _calls_between(since: datetime, now: datetime, minutely: float) -> int:

@@ -107,17 +107,18 @@ class RunRecord:
         late: str,
         now: datetime,
     ) -> bool:
-        """True if the stored facts are these, and young enough."""
+        """True if `listens` and `late` are stored, with a time younger than `renew_after`."""
         key = Key.RAN_MS
         if self._was_complete:
-            key = (
-                Key.CHECKED_MS
-            )  # another process, whose runs fail, may store the other
+            # Another process whose runs are incomplete may store RAN_MS, but not this one.
+            key = Key.CHECKED_MS
         stored_at = meta.time(db, key)
-        if stored_at is None or not timedelta() <= now - stored_at < self.renew_after:
+        if stored_at is None:
             return False
-        stored_listens = meta.get(db, Key.LISTENS)
-        return stored_listens == listens and meta.get(db, Key.PREVIEWS_LATE) == late
+        is_young = timedelta() <= now - stored_at < self.renew_after
+        if not is_young or meta.get(db, Key.LISTENS) != listens:
+            return False
+        return meta.get(db, Key.PREVIEWS_LATE) == late
 
     def _put_completed(self, db: Database, now: datetime) -> None:
         """Stores when the last run was complete, also if this one is not.

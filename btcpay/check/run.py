@@ -72,26 +72,34 @@ class Checker(CatchUp):
         if not self.settings.explorers:
             self.end_by_blocks(report, has_mempool=False)
             return
-        is_whole_run = ids is None
-        if ids is None:
-            now = self.now()
-            gone_after = self.settings.network.gone_after
-            candidates = watched_invoices(self.db, self.settings, now)
-            allowance = self.explorers.allowance()
-            ends_before = report.ends_before or NEVER
-            looks = plan(candidates, gone_after, allowance, now, ends_before)
-            report.unreached = looks.unreached
-            report.put_off = looks.put_off
-            ids = looks.ids
-        self._look_for(ids, report)
+        if ids is not None:
+            self._look_for(ids, report)
+            self.end_by_blocks(report, has_mempool=True)
+            return
+        self._look_for(self._plan_looks(report), report)
         self.end_by_blocks(report, has_mempool=True)
-        if is_whole_run:
-            network = self.settings.network
-            look_ahead_if_due(self.db, self.explorers, network, self.now())
+        network = self.settings.network
+        look_ahead_if_due(self.db, self.explorers, network, self.now())
+
+    def _plan_looks(self, report: Report) -> list[str]:
+        """Returns the ids of the invoices for which the mempool is queried in this run.
+
+        Reports the invoices that have to wait.
+        """
+        now = self.now()
+        gone_after = self.settings.network.gone_after
+        candidates = watched_invoices(self.db, self.settings, now)
+        allowance = self.explorers.allowance()
+        ends_before = report.ends_before or NEVER
+        looks = plan(candidates, gone_after, allowance, now, ends_before)
+        report.unreached = looks.unreached
+        report.put_off = looks.put_off
+        return looks.ids
 
     def _hear(self, hear: Callable[[Report], None], report: Report) -> None:
-        """Applies announced transactions, which are not verified: no error of theirs ends
-        the run.
+        """Applies announced transactions.
+
+        They are not verified, so lack of memory for them does not end the run.
         """
         try:
             hear(report)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from btcpay.check.facts import is_late
 from btcpay.check.settlements import Settlement
@@ -81,12 +82,9 @@ def add_payments(
     Also marks earlier payments that settle their invoice only now.
     """
     receipts: list[tuple[Settlement, Receipt]] = []
-    settling: list[Values] = []
     for settlement in settlements:
         for receipt in settlement.outcome.payments:
             receipts.append((settlement, receipt))
-        for txid in settlement.outcome.settling:
-            settling.append({"invoice_id": settlement.row.id, "tx_hash": txid})
     merchant_ids = {settlement.row.merchant_id for settlement, _ in receipts}
     keys: list[Values] = [{"merchant_id": id} for id in merchant_ids]
     owners = {row.id: row for row in at_once.rows(db, merchants.COUNTING, keys)}
@@ -98,6 +96,13 @@ def add_payments(
     timezones = {id: row.timezone for id, row in owners.items()}
     days.add(db, new_payments, timezones)
     _extend_proofs(db, receipts)
+    _credit_outputs(db, new_payments)
+    _mark_settling(db, settlements)
+    return new_payments
+
+
+def _credit_outputs(db: Database, new_payments: Sequence[Payment]) -> None:
+    """Stores which outputs belong to the new payments."""
     credited: list[Values] = [
         {
             "txid": row.tx_hash,
@@ -107,8 +112,15 @@ def add_payments(
         for row in new_payments
     ]
     at_once.run(db, payments.CREDIT_OUTPUTS, credited)
+
+
+def _mark_settling(db: Database, settlements: Sequence[Settlement]) -> None:
+    """Stores which earlier payments settle their invoice only now."""
+    settling: list[Values] = []
+    for settlement in settlements:
+        for txid in settlement.outcome.settling:
+            settling.append({"invoice_id": settlement.row.id, "tx_hash": txid})
     at_once.run(db, payments.SETTLE, settling)
-    return new_payments
 
 
 def _payment_columns(
@@ -156,6 +168,13 @@ def _values_at_receipt(
     return values
 
 
+class _NextHeaders(NamedTuple):
+    """The first `limit` headers that follow the block at `height`."""
+
+    height: int
+    limit: int
+
+
 def _extend_proofs(
     db: Database,
     receipts: Sequence[tuple[Settlement, Receipt]],
@@ -164,23 +183,23 @@ def _extend_proofs(
 
     Before that a proof has only the header of its own block.
     """
-    # For each proof, the height of its block, and how many headers are to follow it.
-    following: dict[tuple[str, str], tuple[int, int]] = {}
+    # The headers that each proof needs, by invoice id and txid.
+    needs: dict[tuple[str, str], _NextHeaders] = {}
     for settlement, receipt in receipts:
-        more = settlement.rules.confirmations - 1
-        if more > 0:
+        following = settlement.rules.confirmations - 1
+        if following > 0:
             key = (settlement.row.id, receipt.txid)
-            following[key] = (receipt.block.height, more)
-    headers: dict[tuple[int, int], list[bytes]] = {}
-    for height, limit in set(following.values()):
-        rows = db.rows(blocks.FOLLOWING, height=height, limit=limit)
-        headers[height, limit] = [bytes(row.header) for row in rows]
+            needs[key] = _NextHeaders(receipt.block.height, following)
+    headers: dict[_NextHeaders, list[bytes]] = {}
+    for need in set(needs.values()):
+        rows = db.rows(blocks.FOLLOWING, height=need.height, limit=need.limit)
+        headers[need] = [bytes(row.header) for row in rows]
     keys: list[Values] = []
-    for invoice_id, txid in following:
+    for invoice_id, txid in needs:
         keys.append({"invoice_id": invoice_id, "txid": txid})
     longer: list[Values] = []
     for row in at_once.rows(db, payments.PROOF, keys):
-        later = headers[following[row.invoice_id, row.txid]]
+        later = headers[needs[row.invoice_id, row.txid]]
         document = extend_document(json.loads(row.document), later)
         proof: Values = {
             "invoice_id": row.invoice_id,

@@ -48,10 +48,12 @@ def store_block(
         meta.lock(db)
         lowest_unread = db.get(blocks.UNREAD)[1]
         spends = None
-        if lowest_unread is not None and lowest_unread < row.height:
+        is_earlier_unread = lowest_unread is not None and lowest_unread < row.height
+        if is_earlier_unread:
             spends = spends_of(block)
         row_count = db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends)
-        if row_count != 1:
+        was_read_by_another_run = row_count != 1
+        if was_read_by_another_run:
             return None
         tip_height = blocks.tip_height(db) or row.height
 

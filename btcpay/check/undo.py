@@ -76,14 +76,18 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     by_invoice = group_by(undone, lambda payment: payment.address_invoice_id)
     paid_ids = dict.fromkeys(output.invoice_id for output in outputs)
     for invoice_id in paid_ids:
-        news = []
-        for payment in by_invoice[invoice_id]:
-            news.append(payment_news(EventKind.PAYMENT_UNDONE, payment))
-        if invoice_id in reopened:
-            news.append(News(EventKind.INVOICE_REOPENED))
+        news = _news_of(by_invoice[invoice_id], has_reopened=invoice_id in reopened)
         try_update_attention(db, settings, invoice_id, now, news)
     days.take(db, undone)
     plan_undo(db, height, now)
+
+
+def _news_of(undone: Sequence[Payment], has_reopened: bool) -> list[News]:
+    """Returns the events about one invoice's undone payments."""
+    news = [payment_news(EventKind.PAYMENT_UNDONE, payment) for payment in undone]
+    if has_reopened:
+        news.append(News(EventKind.INVOICE_REOPENED))
+    return news
 
 
 def _record_unspent(db: Database, coins: Sequence[Output], now: datetime) -> None:

@@ -44,6 +44,17 @@ class _Case(NamedTuple):
     history: list[Event]
 
 
+class _Decision(NamedTuple):
+    """An invoice, and why it needs attention; the reason is None if it needs none.
+
+    `at_stake_sats` is the amount that the reason is about.
+    """
+
+    case: _Case
+    reason: str | None
+    at_stake_sats: int
+
+
 def update_attention(
     db: Database,
     settings: Settings,
@@ -107,30 +118,41 @@ def update_attentions(
     cases = _read_cases(db, settings, rows, now, tip_height)
     page_figures = [figures(case.row, case.verdict, tip_height) for case in cases]
     at_once.run(db, invoices.KEEP, page_figures)
-    reasons: Reasons = {}
-    stakes: dict[str, int] = {}
+    decisions = [_decide(db, case, now, is_alone=len(cases) == 1) for case in cases]
+    _store(db, decisions, former_reasons, now)
+    new_events: list[NewEvent] = []
+    for decision in decisions:
+        row = decision.case.row
+        invoice_news = list(news.get(row.id, ()))
+        has_new_reason = decision.reason != former_reasons.get(row.id)
+        if decision.reason is not None and has_new_reason:
+            invoice_news.append(_ATTENTION)
+        state = _state_of(decision)
+        new_events += [NewEvent(row, item, state) for item in invoice_news]
+    publish(db, new_events, now)
+    return {decision.case.row.id: decision.reason for decision in decisions}
+
+
+def _store(
+    db: Database,
+    decisions: Iterable[_Decision],
+    former_reasons: Mapping[str, str],
+    now: datetime,
+) -> None:
+    """Stores which invoices need attention, and which no longer need it.
+
+    `former_reasons` are the stored reasons, by invoice id.
+    """
     needs: list[Values] = []
-    for case in cases:
-        reason, at_stake_sats = _decide(db, case, now, is_alone=len(cases) == 1)
-        reasons[case.row.id] = reason
-        stakes[case.row.id] = at_stake_sats
-        if reason:
-            needs.append(_columns(case.row, reason, at_stake_sats, now))
-    cleared: list[Values] = [
-        {"invoice_id": id} for id in former_reasons if reasons[id] is None
-    ]
+    cleared: list[Values] = []
+    for decision in decisions:
+        id = decision.case.row.id
+        if decision.reason is not None:
+            needs.append(_columns(decision, decision.reason, now))
+        elif id in former_reasons:
+            cleared.append({"invoice_id": id})
     at_once.run(db, attentions.CLEAR, cleared)
     at_once.run(db, attentions.WANT, needs)
-    new_events: list[NewEvent] = []
-    for case in cases:
-        id = case.row.id
-        case_news = list(news.get(id, ()))
-        if reasons[id] is not None and reasons[id] != former_reasons.get(id):
-            case_news.append(_ATTENTION)
-        state = _state_of(case, reasons[id], stakes[id])
-        new_events += [NewEvent(case.row, item, state) for item in case_news]
-    publish(db, new_events, now)
-    return reasons
 
 
 def _with_related(db: Database, rows: Sequence[Invoice]) -> list[Invoice]:
@@ -171,10 +193,11 @@ def _decide(
     case: _Case,
     now: datetime,
     is_alone: bool,
-) -> tuple[str | None, int]:
-    """Returns the reason for attention (or None), and the satoshis that it is about.
+) -> _Decision:
+    """Decides whether the invoice needs attention, and why.
 
     First makes the parts (optional plug-ins) count how much the invoice received.
+    `is_alone` is True if no other invoice is decided in this transaction.
     """
     row = case.row
     verdict = case.verdict
@@ -185,8 +208,9 @@ def _decide(
     history = _happenings(case.history)
     reason = reason_for(invoice, verdict, history, dust_limit_of(row.script))
     if reason is None:
-        return None, 0
-    return reason, stake_sats(reason, invoice, verdict, history)
+        return _Decision(case, None, 0)
+    at_stake_sats = stake_sats(reason, invoice, verdict, history)
+    return _Decision(case, reason, at_stake_sats)
 
 
 def _recount_sats(
@@ -214,8 +238,11 @@ def _recount_sats(
     return count()
 
 
-def _columns(row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> Values:
-    value = value_of(at_stake_sats, stored_amount(row.price), row.currency)
+def _columns(decision: _Decision, reason: str, now: datetime) -> Values:
+    """Returns the parameters of the statement `attentions.WANT`."""
+    row = decision.case.row
+    price = stored_amount(row.price)
+    value = value_of(decision.at_stake_sats, price, row.currency)
     return {
         "invoice_id": row.id,
         "merchant_id": row.merchant_id,
@@ -225,9 +252,10 @@ def _columns(row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> Va
     }
 
 
-def _state_of(case: _Case, reason: str | None, at_stake_sats: int) -> dict[str, Any]:
-    row = case.row
-    verdict = case.verdict
+def _state_of(decision: _Decision) -> dict[str, Any]:
+    """Returns the invoice's state, as its events contain it."""
+    row = decision.case.row
+    verdict = decision.case.verdict
     return {
         "status": row.status,
         "tx_hash": row.tx_hash,
@@ -236,8 +264,8 @@ def _state_of(case: _Case, reason: str | None, at_stake_sats: int) -> dict[str, 
         "unconfirmed_sats": verdict.unconfirmed_sats,
         "missing_sats": verdict.missing_sats,
         "unapplied_sats": unapplied_sats(verdict),
-        "attention": reason,
-        "stake_sats": at_stake_sats,
+        "attention": decision.reason,
+        "stake_sats": decision.at_stake_sats,
     }
 
 

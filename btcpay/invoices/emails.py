@@ -43,20 +43,27 @@ def store_address(db: Database, row: Invoice, address: str, now: datetime) -> No
 
     Does nothing if the invoice already has an e-mail address.
     """
-    at = to_ms(now)
+    now_ms = to_ms(now)
     with db.write():
-        if db.run(invoices.GIVE_ADDRESS, id=row.id, customer_email=address):
-            # The receipt gets a separate receiver, since the merchant's receiver of receipts for
-            # every payment may be switched off.
-            own = receivers.add_mailbox(
-                db,
-                "asked",
-                receivers.RECEIPT,
-                row.merchant_id,
-                (),
-                at,
-            )
-            db.run(deliveries.ADD_MAIL, receiver_id=own, about=row.id, created_ms=at)
+        is_new = db.run(invoices.GIVE_ADDRESS, id=row.id, customer_email=address)
+        if not is_new:
+            return
+        # The receipt gets a separate receiver, since the merchant's receiver of receipts for
+        # every payment may be switched off.
+        receiver_id = receivers.add_mailbox(
+            db,
+            "asked",
+            receivers.RECEIPT,
+            row.merchant_id,
+            (),
+            now_ms,
+        )
+        db.run(
+            deliveries.ADD_MAIL,
+            receiver_id=receiver_id,
+            about=row.id,
+            created_ms=now_ms,
+        )
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
@@ -68,23 +75,24 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
     """
     if not retention_days:
         return 0
-    before = to_ms(now - timedelta(days=retention_days))
-    due = db.rows(invoices.WITH_PERSONAL, before=before, limit=BATCH)
+    before_ms = to_ms(now - timedelta(days=retention_days))
+    due = db.rows(invoices.WITH_PERSONAL, before=before_ms, limit=BATCH)
     if not due:
         return 0
     with db.batch():
-        return sum(_erase(db, row.id, before) for row in due)
+        return sum(_erase(db, row.id, before_ms) for row in due)
 
 
-def _erase(db: Database, invoice_id: str, before: int) -> int:
-    """Erases the e-mail address of one invoice. Returns 1 if it did.
+def _erase(db: Database, invoice_id: str, before_ms: int) -> int:
+    """Erases the e-mail address of one invoice that ended before `before_ms`.
 
-    Returns 0 if the invoice was reopened, or if another process erased the address.
+    Returns 1 if it did. Returns 0 if the invoice was reopened, or if another process
+    erased the address.
     """
     with db.write():
-        erased = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before)
-        if erased:
+        erased_count = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before_ms)
+        if erased_count:
             for row in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
                 answer = _EMAIL.sub('"customer_email":null', row.response or "")
                 db.run(idempotency.REWRITE, **as_dict(replace(row, response=answer)))
-    return erased
+    return erased_count

@@ -32,7 +32,8 @@ HOW = ("no", "may", "must")
 def is_nameless(fields: Mapping[str, Any]) -> bool:
     """True if the link has neither a title nor an amount, so payers cannot recognise it."""
     title = (fields.get("title") or "").strip()
-    return not (title or any(fields.get(f"{name}_usd") for name in AMOUNTS))
+    has_amount = any(fields.get(f"{name}_usd") for name in AMOUNTS)
+    return not title and not has_amount
 
 
 def new_link(
@@ -59,8 +60,8 @@ def new_link(
         currency = price.currency
     new = blank(
         PaymentLink,
-        **_texts(fields),
-        **_amounts(fields, price, dust_limit_sats),
+        **_text_columns(fields),
+        **_amount_columns(fields, price, dust_limit_sats),
         currency=currency,
         amount_mode=fields["amount_mode"],
         id=fields.get("id") or new_id("lnk"),  # a form determines the id in advance
@@ -87,15 +88,16 @@ def edit(
     suggested amounts. A fixed amount, the currency and existing invoices stay as they
     are. Raises the errors of `new_link`.
     """
-    new = replace(link, **_texts(fields))
+    new = replace(link, **_text_columns(fields))
     if price:
-        new = replace(new, **_amounts(fields, price, dust_limit_sats))
+        new = replace(new, **_amount_columns(fields, price, dust_limit_sats))
         new = replace(new, suggested=_suggestions(fields.get("suggested", ()), new))
     with db.write():
         db.run(links.EDIT, **as_dict(new))
 
 
-def _texts(fields: Mapping[str, Any]) -> Any:
+def _text_columns(fields: Mapping[str, Any]) -> Any:
+    """Returns the columns of the link's texts, of its form's fields, and of its goal."""
     texts = {name: fields.get(name) for name in TEXTS}
     asks = {name: fields.get(name, HOW[0]) for name in ASKS}
     goal = fields.get("goal_usd")
@@ -115,7 +117,7 @@ def sum_raised(db: Database, link: PaymentLink) -> Decimal:
     return of_minor(sum_minor, link.currency)
 
 
-def _amounts(
+def _amount_columns(
     fields: Mapping[str, Any],
     price: Price | None,
     dust_limit_sats: int,
@@ -178,11 +180,13 @@ def _suggestions(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
     currency = link.currency
     for amount in amounts:
         is_within = amount > 0 and low <= amount <= high
-        if not is_within or amount != round_money(amount, currency):
+        is_whole = amount == round_money(amount, currency)  # in cents, for example
+        if not is_within or not is_whole:
             raise CommandError(
                 f"{amount} {currency} cannot be paid by this link: see its bounds"
             )
-    if len(set(amounts)) < len(amounts) or len(amounts) > MOST_SUGGESTED:
+    has_repeated = len(set(amounts)) < len(amounts)
+    if has_repeated or len(amounts) > MOST_SUGGESTED:
         raise CommandError(
             f"at most {MOST_SUGGESTED} amounts can be suggested, each once"
         )

@@ -129,8 +129,14 @@ def reason_of(error: Exception) -> str:
 
 
 def pause_after(failures: int) -> timedelta:
-    longest = LONGEST_PAUSE // FIRST_PAUSE
-    return min(FIRST_PAUSE * min(1 << failures, longest), LONGEST_PAUSE)
+    """Returns the pause before the retry of work that failed so often before.
+
+    It begins with FIRST_PAUSE, and doubles with each failure up to LONGEST_PAUSE.
+    """
+    most_doublings = (LONGEST_PAUSE // FIRST_PAUSE).bit_length()
+    doublings = min(failures, most_doublings)
+    pause: timedelta = FIRST_PAUSE * 2**doublings
+    return min(pause, LONGEST_PAUSE)
 
 
 def _count(
@@ -155,6 +161,7 @@ def _count(
 
 
 def _note_error(db: Database, work: Work, error: Exception, now: datetime) -> None:
+    """Replaces the stored reason INTERRUPTED by the error, and schedules the retry."""
     reason = reason_of(error)
     with db.write():
         row = db.get_or_none(part_work.OF, **work.key)

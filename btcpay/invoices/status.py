@@ -44,9 +44,9 @@ def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> 
         own_percent = stored_amount(row.tolerance_percent)
         tolerance_percent = min(tolerance_percent, own_percent)
     return Rules(
-        max(confirmations, row.confirmations or 1),
-        tolerance_percent,
-        settings.network.gone_after,
+        confirmations=max(confirmations, row.confirmations or 1),
+        tolerance_percent=tolerance_percent,
+        gone_after=settings.network.gone_after,
     )
 
 
@@ -128,11 +128,11 @@ def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Out
         since_ms = to_ms(scan.asked_at - HISTORY_AFTER) - 1
         of_scans.append({"invoice_id": id, "vanished_after": since_ms})
     rows = at_once.rows(db, payments.KNOWN, of_scans)
-    keys = {(row.invoice_id, row.txid) for row in rows}
+    loaded = {(row.invoice_id, row.txid) for row in rows}
     shown_again: list[Values] = []
     for id, scan in scans.items():
         for txid in sorted(_txids_of(scan)):
-            if (id, txid) not in keys:
+            if (id, txid) not in loaded:
                 shown_again.append({"invoice_id": id, "txid": txid})
     rows += at_once.rows(db, payments.VANISHED, shown_again)
     outputs: dict[str, list[Output]] = {id: [] for id in scans}

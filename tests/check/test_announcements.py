@@ -130,7 +130,7 @@ def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_ru
         till.clock.move(minutes=minutes)
         if opens:
             till.open_page(invoice)
-        assert not announcements.has_news() and listener.is_wanted == is_wanted
+        assert not announcements.collect() and listener.is_wanted == is_wanted
     script = script_of(invoice["deposit_address"])
     for number, sats in enumerate(
         [10**15, 10**15, 10**15, 5_000]
@@ -138,11 +138,11 @@ def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_ru
         coin = TxIn(Outpoint(f"{number + 1:064x}", 0), b"", 0)
         tx = Tx(2, (coin,), (TxOut(sats, script),), 0)
         listener.queue.append(AnnouncedTx(tx.raw, "a peer", till.clock()))
-    assert announcements.has_news()
+    assert announcements.collect()
     announcements.apply(report)
     assert till.kinds(invoice) == ["seen"] * 3 and report == Report()
     till.clock.move(minutes=2)
-    assert not announcements.has_news() and not listener.is_wanted
+    assert not announcements.collect() and not listener.is_wanted
 
 
 class Heard(Explorers):

@@ -100,7 +100,7 @@ def test_two_liars_of_eight_erase_nothing_and_more_than_announce_it_do(till):
         )
         listening = open_announcements(settings, till.shop.service.db, till.clock)
         stack.callback(deafen, listening.listener)
-        assert not listening.has_news()
+        assert not listening.collect()
         until(lambda: all(peer.listeners for peer in peers), "the greetings")
 
         def announced(txid, *by):
@@ -122,7 +122,7 @@ def test_two_liars_of_eight_erase_nothing_and_more_than_announce_it_do(till):
             peers[1:2],
         ):  # then as many as stay with the first
             announced(other, *some)
-            until(listening.has_news, "what they announce")
+            until(listening.collect, "what they announce")
             assert applied() == ["seen"]
         announced(other, peers[2])
         until(lambda: applied() == ["seen", "vanished"], "the majority")

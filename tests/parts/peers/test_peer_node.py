@@ -53,10 +53,10 @@ def test_a_payment_is_seen_as_the_node_announces_it(till):
     till.open_page(invoice)
     settings = replace(till.settings, peers=(till.node.place,))
     listening = open_announcements(settings, till.shop.service.db, till.clock)
-    assert listening and not listening.has_news()
+    assert listening and not listening.collect()
     # A transaction sent before the node has greeted is announced to nobody.
     until(
-        lambda: till.pay(invoice, part_sats) and listening.has_news(),
+        lambda: till.pay(invoice, part_sats) and listening.collect(),
         "a part",
         every_s=1,
     )
