@@ -102,7 +102,8 @@ def derive(descriptor: str, index: int, network: Network) -> str:
     2**31 or more, or if the derived key is invalid (BIP32), which has a probability of
     2**-127.
     """
-    return at_index(descriptor, index, network)[1]
+    _, address = at_index(descriptor, index, network)
+    return address
 
 
 def at_index(descriptor: str, index: int, network: Network) -> tuple[bytes, str]:

@@ -156,7 +156,8 @@ def are_seed_words(text: str) -> bool:
     words = [
         word for word in _BETWEEN_WORDS.split(text.strip()) if not _is_number(word)
     ]
-    if not 12 <= len(words) <= 24 or max(map(len, words)) > MAX_WORD:
+    is_count_of_mnemonic = 12 <= len(words) <= 24
+    if not is_count_of_mnemonic or max(map(len, words)) > MAX_WORD:
         return False
     return all(
         _SEED_WORD.fullmatch(unicodedata.normalize("NFC", word)) for word in words

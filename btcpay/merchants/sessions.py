@@ -9,7 +9,7 @@ stored. The link that creates the first merchant is in first_run.py.
 import re
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from btcpay.values.ids import (
     SECRET_CHARACTERS,
@@ -211,22 +211,28 @@ def end_all(db: Database, merchant_id: int, but: str = "") -> int:
         return db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=but)
 
 
-def browser_and_system(user_agent: str) -> tuple[str, str]:
-    """Returns the names of the browser and the operating system from a User-Agent.
+class Device(NamedTuple):
+    """The names of a browser and of its operating system; "" if unknown."""
 
-    An unknown operating system is "". If the browser is unknown, returns the whole text
-    and "".
+    browser: str
+    system: str
+
+
+def device_of(user_agent: str) -> Device:
+    """Returns the browser and the operating system that a User-Agent names.
+
+    If the browser is unknown, `browser` is the whole text, and `system` is "".
     """
     text = " ".join(user_agent.split())
     browser = _first_match(_BROWSERS, text)
-    system = _first_match(_SYSTEMS, text)
-    if browser:
-        return (browser, system)
-    return (text, "")
+    if not browser:
+        return Device(text, "")
+    return Device(browser, _first_match(_SYSTEMS, text))
 
 
-def _first_match(rules: dict[str, str], text: str) -> str:
-    for name, rule in rules.items():
-        if re.search(rule, text):
+def _first_match(patterns: dict[str, str], text: str) -> str:
+    """Returns the name of the first pattern that is in the text; "" if none is."""
+    for name, pattern in patterns.items():
+        if re.search(pattern, text):
             return name
     return ""

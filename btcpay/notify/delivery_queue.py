@@ -17,17 +17,22 @@ from storage.queries import deliveries, receivers
 # if its receiver accepts other events: an event that is never accepted must not block later ones.
 MOST_REFUSED = 3
 # Receivers are divided into shards. A process locks a shard while it sends to its receivers. These
-# are the names of the shards. For webhooks and commands there are 16 shards on PostgreSQL (key
-# True), and one on SQLite (key False), which has one writer.
+# are the names of the shards: one for mailboxes, and others for webhooks and commands.
 MAIL_SHARD = "mail"
-PROGRAM_SHARDS = {
-    False: ["outbox"],
-    True: [f"outbox{number:x}" for number in range(16)],
-}
+SQLITE_SHARDS = ["outbox"]  # SQLite has one writer, so more would not help
+POSTGRESQL_SHARDS = [f"outbox{number:x}" for number in range(16)]
+
+
+def program_shards(is_server: bool) -> list[str]:
+    """Returns the names of the shards of webhooks and commands."""
+    if is_server:
+        return POSTGRESQL_SHARDS
+    return SQLITE_SHARDS
 
 
 def all_shards(is_server: bool) -> list[str]:
-    return [MAIL_SHARD, *PROGRAM_SHARDS[is_server]]
+    """Returns the names of all shards. `is_server` is True for PostgreSQL."""
+    return [MAIL_SHARD, *program_shards(is_server)]
 
 
 def shard_of(receiver: Receiver, is_server: bool) -> str:
@@ -38,7 +43,7 @@ def shard_of(receiver: Receiver, is_server: bool) -> str:
     """
     if receiver.transport in receivers.MAILS:
         return MAIL_SHARD
-    shards = PROGRAM_SHARDS[is_server]
+    shards = program_shards(is_server)
     return shards[crc32(receiver.id.encode()) % len(shards)]
 
 
@@ -82,13 +87,16 @@ class DeliveryQueue:
 
     @property
     def most_attempts(self) -> int:
-        if self.is_over or not (self.rows or self.may_have_more):
+        """The maximum number of attempts at the same time; 0 if nothing is left to send."""
+        has_deliveries = bool(self.rows) or self.may_have_more
+        if self.is_over or not has_deliveries:
             return 0
         if self.has_taken:
             return self.at_once
         return 1
 
     def stop_line(self, receiver: Receiver, row: deliveries.Due) -> None:
+        """Lets the later deliveries of this delivery's line wait for the next run."""
         if row.line is not None:
             self.stopped.add((receiver.id, row.line))
 

@@ -18,7 +18,7 @@ from btcpay.values.statuses import InvoiceStatus, LinkStatus
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
 from storage.database import Database
-from storage.models import Invoice, PublicEvent
+from storage.models import Invoice, PaymentLink, PublicEvent
 from storage.queries import deliveries, events, invoices, links
 from storage.statement import blank, replace
 
@@ -36,7 +36,8 @@ PAGE = 100
 KEPT = timedelta(days=30)
 # The values of a new invoice in the columns that later events change.
 _NEW = {"status": InvoiceStatus.OPEN, "tx_hash": None, "paid_ms": None}
-_BESIDE = (
+# The fields of an event's data that stand beside its invoice, if the event has them.
+_FIELDS_BESIDE_INVOICE = (
     "received_sats",
     "unconfirmed_sats",
     "missing_sats",
@@ -136,17 +137,20 @@ def _data_of(
         return {kind.resource: part.serialize(resources.base_url, former)}
     if kind.resource == "payment_link":
         link = db.get(links.ANY_BY_ID, id=row.payment_link_id or "")
-        status = LinkStatus.INACTIVE
-        if kind == EventKind.PAYMENT_LINK_CREATED:
-            status = LinkStatus.ACTIVE
-        return {
-            "payment_link": resources.payment_link.dump(replace(link, status=status))
-        }
+        return {"payment_link": _link_data(resources, link, kind)}
     invoice = db.get(invoices.ANY_BY_ID, id=row.invoice_id or "")
     state = None
     if row.state is not None:
         state = state_of(row)
     return invoice_data(resources, invoice, state)
+
+
+def _link_data(resources: Resources, link: PaymentLink, kind: Kind) -> dict[str, Any]:
+    """Returns the payment link with the status that it had at the event."""
+    status = LinkStatus.INACTIVE
+    if kind == EventKind.PAYMENT_LINK_CREATED:
+        status = LinkStatus.ACTIVE
+    return resources.payment_link.dump(replace(link, status=status))
 
 
 def invoice_data(
@@ -174,7 +178,7 @@ def invoice_data(
     data["invoice"] = resources.invoice.dump(replace(invoice, **former))
     for name in ("reference", "customer_name", "customer_note"):
         data[name] = getattr(invoice, name)
-    for name in _BESIDE:
+    for name in _FIELDS_BESIDE_INVOICE:
         if name in state:
             data[name] = state[name]
     return data
@@ -202,21 +206,29 @@ def delete_old_events(db: Database, now: datetime) -> int:
     the newest event, since the numbering continues from it.
     """
     events.number_new(db)
-    before = to_ms(now - KEPT)
+    before_ms = to_ms(now - KEPT)
     with db.write():
-        db.run(deliveries.FORGET, before=before)
-        last = db.get(events.LAST)[0]
-        waiting = db.get(deliveries.OLDEST_WAITING)[0]
-        end = last
-        if waiting is not None:
-            end = min(last, waiting)
-        newest_old = 0
-        for row in db.rows(events.OLDEST):
-            number = row.number or 0
-            if row.happened_ms >= before or number >= end:
-                break
-            newest_old = number
-        return db.run(events.FORGET, number=newest_old)
+        db.run(deliveries.FORGET, before=before_ms)
+        number = _last_to_delete(db, before_ms)
+        return db.run(events.FORGET, number=number)
+
+
+def _last_to_delete(db: Database, before_ms: int) -> int:
+    """Returns the number of the last event that may be deleted; 0 if none may.
+
+    The event is older than `before_ms`, as are all events before it.
+    """
+    end = db.get(events.LAST)[0]
+    waiting = db.get(deliveries.OLDEST_WAITING)[0]
+    if waiting is not None:
+        end = min(end, waiting)
+    last = 0
+    for row in db.rows(events.OLDEST):
+        number = row.number or 0
+        if row.happened_ms >= before_ms or number >= end:
+            break
+        last = number
+    return last
 
 
 def sample_event(resources: Resources, merchant_id: int, now: datetime) -> Event:

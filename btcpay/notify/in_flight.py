@@ -57,7 +57,8 @@ class InFlight:
         if not queue.most_attempts:
             return False
         busy = [attempt.queue for attempt in self._attempts.values()]
-        if queue.is_failing and sum(other.is_failing for other in busy) >= MOST_FAILING:
+        failing = [other for other in busy if other.is_failing]
+        if queue.is_failing and len(failing) >= MOST_FAILING:
             return False
         return busy.count(queue) < queue.most_attempts
 

@@ -201,15 +201,15 @@ class Outbox:
 
         Stops when no queue may begin another one, or after `until_s` (monotonic).
         """
-        has_begun = True
-        while has_begun:
-            has_begun = False
+        is_progressing = True
+        while is_progressing:
+            is_progressing = False
             for queue in queues:
                 # The time is checked for each queue, even if unreadable rows begin no attempt.
                 if self._in_flight.is_full or time.monotonic() > until_s:
                     return
                 if self._in_flight.may_begin(queue):
-                    has_begun |= self._begin_next(queue)
+                    is_progressing |= self._begin_next(queue)
 
     def _begin_next(self, queue: DeliveryQueue) -> bool:
         """Handles the queue's next delivery. Returns False if the queue has none now."""
@@ -263,6 +263,7 @@ class Outbox:
         return lambda: self._send(receiver, event, now)
 
     def _on_answer(self, future: Future[Answer]) -> None:
+        """Stores the outcome of an attempt that has ended, or whose time is over."""
         queue, receiver, row = self._in_flight.end(future)
         answer = NO_ANSWER._replace(is_in_doubt=queue.is_of_mail)
         error = None
@@ -287,10 +288,10 @@ class Outbox:
         """Stores the outcome of an attempt. Returns True if it disabled the receiver."""
         now = self._now()
         has_failed = queue.was_failing or queue.failures > 0
-        label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)
+        stored = note(self._db, receiver, row, answer, now, has_failed)
         name = "webhook_deliveries"
         if receiver.transport in receivers.MAILS:
             name = "mails"
-        if label:
-            self._labels[name, label] += 1
-        return is_disabled
+        if stored.label:
+            self._labels[name, stored.label] += 1
+        return stored.is_disabled

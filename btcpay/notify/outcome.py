@@ -129,6 +129,17 @@ def hold(db: Database, row: deliveries.Due, now: datetime) -> bool:
     return row_count == 1
 
 
+class StoredOutcome(NamedTuple):
+    """What `note` has stored.
+
+    `label` is the outcome's label in the metrics; None if nothing was stored.
+    `is_disabled` is True if this attempt has disabled the receiver.
+    """
+
+    label: str | None
+    is_disabled: bool
+
+
 def note(
     db: Database,
     receiver: Receiver,
@@ -136,13 +147,11 @@ def note(
     answer: Answer,
     now: datetime,
     has_failed: bool,
-) -> tuple[str | None, bool]:
+) -> StoredOutcome:
     """Stores the outcome of an attempt to send a delivery.
 
-    Returns the outcome's label in the metrics, and True if this attempt has disabled
-    the receiver. If another process has attempted the same delivery meanwhile, nothing
-    is stored and the label is None. `has_failed` is True if the receiver was failing
-    before this attempt.
+    Stores nothing if another process has attempted the same delivery meanwhile.
+    `has_failed` is True if the receiver was failing before this attempt.
     """
     next_at = _next_attempt_at(receiver, row, answer, now)
     is_mail = receiver.transport in receivers.MAILS
@@ -150,7 +159,7 @@ def note(
     with db.write():
         row_count = db.run(deliveries.TRIED, **_columns(row, answer, next_at, now))
         if not row_count:
-            return None, False
+            return StoredOutcome(None, is_disabled=False)
         if answer.is_up and has_failed:
             db.run(receivers.WORKS, id=receiver.id)
         elif not (answer.is_up or answer.is_final):
@@ -161,7 +170,7 @@ def note(
                 now,
                 may_disable=not is_mail,
             )
-    return _label_of(answer, next_at, is_mail), is_disabled
+    return StoredOutcome(_label_of(answer, next_at, is_mail), is_disabled)
 
 
 def _next_attempt_at(
@@ -171,14 +180,16 @@ def _next_attempt_at(
     now: datetime,
 ) -> datetime | None:
     """Returns the time of the next attempt; None if there will be none."""
+    if answer.is_taken or answer.is_final:
+        return None
+    if answer.is_in_doubt:
+        was_in_doubt_before = row.doubted_ms is not None
+        if was_in_doubt_before:
+            return None
+        return now + DOUBT_LASTS
     first_at = now
     if row.first_ms is not None:
         first_at = from_ms(row.first_ms)
-    is_doubted_twice = answer.is_in_doubt and row.doubted_ms is not None
-    if answer.is_taken or answer.is_final or is_doubted_twice:
-        return None
-    if answer.is_in_doubt:
-        return now + DOUBT_LASTS
     next_at = next_try(first_at, now)
     if next_at is not None or answer.is_up:
         return next_at

@@ -1,6 +1,6 @@
 """Names of browsers: from real User-Agents, a browser's own wishes, and nonsense."""
 
-from btcpay.merchants.sessions import browser_and_system
+from btcpay.merchants.sessions import device_of
 
 WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
 GECKO = "AppleWebKit/537.36 (KHTML, like Gecko)"
@@ -43,10 +43,8 @@ ODD = {
 
 
 def test_a_browser_is_called_what_a_person_calls_it():
-    assert [" on ".join(browser_and_system(text)) for text in NAMES.values()] == list(
-        NAMES
-    )
+    assert [" on ".join(device_of(text)) for text in NAMES.values()] == list(NAMES)
 
 
 def test_what_no_rule_knows_is_shown_as_it_is():
-    assert {text: browser_and_system(text) for text in ODD} == ODD
+    assert {text: device_of(text) for text in ODD} == ODD

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from queue import SimpleQueue
 
 from btcpay.cli.shell import Shell
-from btcpay.notify.delivery_queue import MAIL_SHARD, PROGRAM_SHARDS, DeliveryCounts
+from btcpay.notify.delivery_queue import MAIL_SHARD, DeliveryCounts, program_shards
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.values.times import utc_now
 from storage import locks
@@ -21,7 +21,7 @@ class Deliveries:
     """Sends events and mails in two threads: one for mails, one for everything else."""
 
     def __init__(self, shell: Shell) -> None:
-        programs = PROGRAM_SHARDS[shell.db.is_server]
+        programs = program_shards(shell.db.is_server)
         self._threads = (
             DeliveryThread(shell, programs),
             DeliveryThread(shell, [MAIL_SHARD]),

@@ -14,7 +14,7 @@ from btcpay.cli.shell import Shell, with_json_shell, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.merchants import find_merchant
-from btcpay.merchants.sessions import browser_and_system
+from btcpay.merchants.sessions import device_of
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import iso_ms, to_ms, utc_now
@@ -191,7 +191,10 @@ def sessions(shell: Shell, merchant: str) -> None:
     owner = find_merchant(shell.db, merchant)
     rows = []
     for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now):
-        browser = " on ".join(filter(None, browser_and_system(row.browser)))
+        device = device_of(row.browser)
+        browser = device.browser
+        if device.system:
+            browser = f"{device.browser} on {device.system}"
         cells = {"opens": OPENS[row.till_only], "browser": browser}
         rows.append(as_dict(row) | cells)
     shell.show(rows, SESSION_COLUMNS)

@@ -148,11 +148,14 @@ def _account(candidate: Candidate, name: str, source: str) -> WalletAccount:
 
 
 def _notes(candidate: Candidate) -> tuple[str, ...]:
+    """Returns the sentences to show before a person compares addresses."""
     descriptor = candidate.descriptor
     notes = []
     if candidate.is_assumed:
         notes.append(ASSUMED_NOTE)
-    if not candidate.has_checksum and (descriptor.is_multi or not candidate.is_lone):
+    # An extended public key has a checksum of its own, so a lone key needs no other.
+    needs_checksum = descriptor.is_multi or not candidate.is_lone
+    if needs_checksum and not candidate.has_checksum:
         notes.append(
             "There is no checksum: a character that was lost could go unnoticed. Compare also"
             " how many of the keys must sign."

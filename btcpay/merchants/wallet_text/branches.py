@@ -14,32 +14,37 @@ def receiving_accounts(contents: Contents) -> list[Candidate]:
     A change branch whose receiving branch is not in the text is returned too, unless
     the file calls it internal.
     """
-    candidates = sorted(contents.candidates, key=lambda each: not each.has_checksum)
-    candidates.sort(key=_is_change)
-    remaining: list[Candidate] = []
-    pairs = set()
-    scripts = set()
-    for candidate in candidates:
+    receiving: list[Candidate] = []
+    known_accounts = set()
+    known_branches = set()
+    for candidate in sorted(contents.candidates, key=_priority):
         descriptor = candidate.descriptor
-        pair = _pair(descriptor)
-        script = (pair, tuple(key.steps for key in descriptor.keys))
-        if _is_change(candidate) and (pair in pairs or candidate.is_internal):
+        account = _account_id(descriptor)
+        branch = (account, tuple(key.steps for key in descriptor.keys))
+        is_needless = account in known_accounts or candidate.is_internal
+        if _is_change(candidate) and is_needless:
             contents.leave_out(CHANGE_LEFT_OUT)
-        elif script not in scripts:
-            remaining.append(candidate)
-        pairs.add(pair)
-        scripts.add(script)
-    order = [_pair(candidate.descriptor) for candidate in contents.candidates]
-    remaining.sort(key=lambda each: order.index(_pair(each.descriptor)))
-    return remaining
+        elif branch not in known_branches:
+            receiving.append(candidate)
+        known_accounts.add(account)
+        known_branches.add(branch)
+    order_in_text = [_account_id(each.descriptor) for each in contents.candidates]
+    receiving.sort(key=lambda each: order_in_text.index(_account_id(each.descriptor)))
+    return receiving
+
+
+def _priority(candidate: Candidate) -> tuple[bool, bool]:
+    """Returns the sort key: receiving branches first, then those with a checksum."""
+    return (_is_change(candidate), not candidate.has_checksum)
 
 
 def _is_change(candidate: Candidate) -> bool:
+    """True if the file or the paths say that the addresses are for change."""
     steps = [key.steps[-1:] for key in candidate.descriptor.keys]
     return candidate.is_internal or all(step == (CHANGE,) for step in steps)
 
 
-def _pair(descriptor: Descriptor) -> object:
+def _account_id(descriptor: Descriptor) -> object:
     """Returns a value that is equal for the two branches of one account, and for no others."""
     keys = [(key.text, key.steps[:-1]) for key in descriptor.keys]
     if descriptor.form[-1] == "sortedmulti":

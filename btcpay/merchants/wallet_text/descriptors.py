@@ -76,14 +76,10 @@ def find_descriptors(text: str) -> list[DescriptorText]:
     """
     descriptors: list[DescriptorText] = []
     position = 0
-    calls = 0
-    while call := _CALL.search(text, position):
-        calls += 1
-        if calls > MAX_CALLS:
-            raise TextRefused(
-                f"it has more than {MAX_CALLS} descriptors or brackets",
-                TextProblem.TOO_LONG,
-            )
+    for _ in range(MAX_CALLS):
+        call = _CALL.search(text, position)
+        if call is None:
+            return descriptors
         name = call.group(1)
         is_descriptor = name in FUNCTIONS
         has_blank = call.group() != f"{name}("
@@ -91,21 +87,30 @@ def find_descriptors(text: str) -> list[DescriptorText]:
             position = call.end()  # words before a bracket, no function
             continue
         end = _closing_bracket(text, call.end())
-        if end is None:
-            if is_descriptor or KEY.search(text, call.end()):
-                raise TextRefused(CUT, TextProblem.DAMAGED)
-            return descriptors  # no key follows, so no descriptor is lost
-        inner = text[call.end() : end]
-        if is_descriptor:
+        if is_descriptor and end is not None:
             descriptor = _with_checksum(text, call.start(), end + 1)
             descriptors.append(descriptor)
             position = descriptor.end
-        elif KEY.search(inner):
-            # The beginning of the descriptor is lost, such as `w` of `wpkh(`.
+            continue
+        if is_descriptor or _has_key(text, call.end(), end):
+            # The end is lost, or the beginning, such as `w` of `wpkh(`.
             raise TextRefused(CUT, TextProblem.DAMAGED)
-        else:
-            position = end + 1
+        if end is None:
+            return descriptors  # no key follows, so no descriptor is lost
+        position = end + 1
+    if _CALL.search(text, position):
+        raise TextRefused(
+            f"it has more than {MAX_CALLS} descriptors or brackets",
+            TextProblem.TOO_LONG,
+        )
     return descriptors
+
+
+def _has_key(text: str, start: int, end: int | None) -> bool:
+    """True if text[start:end] has a key; if `end` is None, the text from `start` on."""
+    if end is None:
+        end = len(text)
+    return KEY.search(text, start, end) is not None
 
 
 def _closing_bracket(text: str, start: int) -> int | None:
@@ -202,18 +207,16 @@ def _is_intact(found: DescriptorText) -> bool:
     branches written as in BIP388 or as in BIP389. The text may have another spelling
     than the one with which the checksum was computed.
     """
-    script = found.script
-    marks = [script]
-    for mark in ("h", "'"):
-        marks.append(_with_mark(script, mark))
-    spellings = []
-    for spelling in marks:
-        spellings.append(spelling)
-        spellings.append(spelling.replace(BOTH_BRANCHES, "/<0;1>/*"))
-        spellings.append(spelling.replace("/<0;1>/*", BOTH_BRANCHES))
-    return any(
-        has_valid_checksum(f"{spelling}#{found.checksum}") for spelling in spellings
-    )
+    as_written = found.script
+    with_h = _with_mark(as_written, "h")
+    with_quote = _with_mark(as_written, "'")
+    for script in (as_written, with_h, with_quote):
+        bip389 = script.replace(BOTH_BRANCHES, "/<0;1>/*")
+        bip388 = script.replace("/<0;1>/*", BOTH_BRANCHES)
+        for spelling in (script, bip389, bip388):
+            if has_valid_checksum(f"{spelling}#{found.checksum}"):
+                return True
+    return False
 
 
 def _with_mark(script: str, mark: str) -> str:

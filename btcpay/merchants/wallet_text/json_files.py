@@ -188,16 +188,7 @@ def _keys_of(contents: Contents, place: JsonPath, node: Object) -> Iterator[Lone
     if coin and coin not in LEDGER_COINS:
         contents.leave_out(OTHER_COIN, TextProblem.OTHER_COIN)
         return
-    fingerprint = field_of(node, FINGERPRINTS)
-    origin_of_key = origin_of(fingerprint, field_of(node, PATHS))
-    origin_of_taproot = origin_of(fingerprint, field_of(node, _PATHS_OF_TAPROOT))
-    origin_of_other = origin_of(fingerprint, "")
     for field, value in node.items():
-        origin = origin_of_other
-        if field.lower() in _KEYS:
-            origin = origin_of_key
-        if field.lower().startswith(_TAPROOT):
-            origin = origin_of_taproot
         for text in _texts_of(value):
             match = KEY.search(text)
             is_id = field.lower() in ("id", "accountid") and ":" in text
@@ -210,8 +201,22 @@ def _keys_of(contents: Contents, place: JsonPath, node: Object) -> Iterator[Lone
                 )
             key = read_key(match["key"], match["origin"] or "")
             if not key.origin:
-                key = key._replace(origin=origin)
+                key = key._replace(origin=_origin_by_object(node, field))
             yield LoneKey(key, _script_type(node, field, key), _name_of(place, node))
+
+
+def _origin_by_object(node: Object, field: str) -> str:
+    """Returns the origin that the object gives for the key in this field; "" if none.
+
+    The object's path belongs to a field in _KEYS, and its path for Taproot to a field
+    for Taproot. A key in another field has only the fingerprint.
+    """
+    fingerprint = field_of(node, FINGERPRINTS)
+    if field.lower().startswith(_TAPROOT):
+        return origin_of(fingerprint, field_of(node, _PATHS_OF_TAPROOT))
+    if field.lower() in _KEYS:
+        return origin_of(fingerprint, field_of(node, PATHS))
+    return origin_of(fingerprint, "")
 
 
 def _ledger_coin(node: Object) -> str:

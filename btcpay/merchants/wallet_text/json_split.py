@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from btcpay.merchants.wallet_text.contents import TextProblem, TextRefused
 from btcpay.merchants.wallet_text.descriptors import DescriptorText, find_descriptors
@@ -19,7 +19,14 @@ FRAGMENT = (
 )
 
 
-def split_json(plain: str) -> tuple[list[Any], str]:
+class SplitText(NamedTuple):
+    """The JSON values in a text, and the text without them."""
+
+    trees: list[Any]
+    words: str
+
+
+def split_json(plain: str) -> SplitText:
     """Returns the JSON values in the text, and the text without them.
 
     What Electrum appends to its file is left out. Raises TextRefused if a JSON value is
@@ -31,17 +38,17 @@ def split_json(plain: str) -> tuple[list[Any], str]:
     words = ""
     position = 0
     descriptors = _descriptors_outside(plain)
-    while start := _JSON_START.search(plain, position):
-        place = start.start()
+    while json_start := _JSON_START.search(plain, position):
+        start = json_start.start()
         # A descriptor has braces too, in a key's branches.
-        ends = [each.end for each in descriptors if each.start <= place < each.end]
+        ends = [each.end for each in descriptors if each.start <= start < each.end]
         if ends:
             words += plain[position : ends[0]]
             position = ends[0]
             continue
-        words += plain[position:place]
+        words += plain[position:start]
         try:
-            tree, position = decoder.raw_decode(plain, place)
+            tree, position = decoder.raw_decode(plain, start)
         except (ValueError, RecursionError):
             raise TextRefused(FRAGMENT, TextProblem.DAMAGED) from None
         if _is_deep(tree):
@@ -55,8 +62,8 @@ def split_json(plain: str) -> tuple[list[Any], str]:
                     "the file ends with changes of the wallet's keys, which are not read here:"
                     " open it in Electrum, and give the master public key (Wallet, Information)"
                 )
-            return trees, words
-    return trees, words + plain[position:]
+            return SplitText(trees, words)
+    return SplitText(trees, words + plain[position:])
 
 
 def _is_deep(tree: Any) -> bool:

@@ -72,18 +72,12 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
         before = text[max(0, match.start() - 80) : match.start()]
         path = ""
         end = match.end()
-        if path_match := _PATH.match(text, end):
+        path_match = _PATH.match(text, end)
+        if path_match:
             path = path_match.group(1)
             end = path_match.end()
-        in_brackets = before.endswith("(") or text[end : end + 1] == ")"
-        if path and (in_brackets or before.endswith(",")):
-            raise TextRefused(CUT, TextProblem.DAMAGED)
-        if _SIGNER.search(before):
-            raise TextRefused(
-                "this is a part of a setup file for several signers: its line `Policy` is needed,"
-                " and the keys of all signers; copy the whole file",
-                TextProblem.ONE_OF_SEVERAL,
-            )
+        after = text[end : end + 80]
+        _refuse_part(before, path, after)
         if path == _CHANGE_PATH:
             contents.leave_out(CHANGE_LEFT_OUT)
             continue
@@ -92,17 +86,44 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
                 "the path after the key is not read here: give the key alone, or the whole"
                 " descriptor"
             )
-        script_type = None
-        if ledger := _LEDGER_BEFORE.search(before):
-            mode = _LEDGER_AFTER.match(text, end)
-            if ledger.group(1) not in LEDGER_COINS:
-                raise TextRefused(OTHER_COIN, TextProblem.OTHER_COIN)
-            if mode:
-                script_type = LEDGER_MODES.get(mode.group(1))
-        if script_type is None and hint is not None and key.purpose is None:
+        script_type = _ledger_script_type(before, after)
+        if script_type is None and key.purpose is None:
             script_type = hint
         keys.append(LoneKey(key, script_type))
     return keys
+
+
+def _refuse_part(before: str, path: str, after: str) -> None:
+    """Raises TextRefused if a key is part of a damaged descriptor or of a setup file.
+
+    `before` and `after` are the texts around the key and the path that follows it.
+    """
+    is_in_function = before.endswith(("(", ",")) or after.startswith(")")
+    if path and is_in_function:
+        raise TextRefused(CUT, TextProblem.DAMAGED)
+    if _SIGNER.search(before):
+        raise TextRefused(
+            "this is a part of a setup file for several signers: its line `Policy` is needed,"
+            " and the keys of all signers; copy the whole file",
+            TextProblem.ONE_OF_SEVERAL,
+        )
+
+
+def _ledger_script_type(before: str, after: str) -> str | None:
+    """Returns the script type of a key within an account's id of Ledger Live.
+
+    `before` and `after` are the texts around the key. Returns None if they are not
+    those of such an id, or name no script type. Raises TextRefused for another coin.
+    """
+    ledger = _LEDGER_BEFORE.search(before)
+    if ledger is None:
+        return None
+    if ledger.group(1) not in LEDGER_COINS:
+        raise TextRefused(OTHER_COIN, TextProblem.OTHER_COIN)
+    mode = _LEDGER_AFTER.match(after)
+    if mode is None:
+        return None
+    return LEDGER_MODES.get(mode.group(1))
 
 
 def _purpose_in_words(text: str) -> str | None:
@@ -178,6 +199,7 @@ def _script_type_of(lone: LoneKey) -> str | None:
 
 
 def _take_key(contents: Contents, lone: LoneKey) -> None:
+    """Adds the account of one key, or the reason why it is left out."""
     key = lone.key
     script_type = _script_type_of(lone)
     wanted = contents.script_type

@@ -6,6 +6,7 @@ Server's derivation scheme, and wallet policies (BIP388).
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 from btcpay.bitcoin.descriptor import Descriptor, parse
@@ -104,11 +105,11 @@ def has_signers(text: str) -> bool:
 def refuse_other_policy(text: str, candidates: Sequence[Candidate]) -> None:
     """Raises TextRefused if the line `Policy` contradicts the descriptors in the text."""
     policies = {match.groups() for match in _POLICY.finditer(text)}
+    multisigs = [each.descriptor for each in candidates if each.descriptor.is_multi]
     for threshold, count in policies:
-        for candidate in candidates:
-            descriptor = candidate.descriptor
-            own = (descriptor.threshold, len(descriptor.keys))
-            if descriptor.is_multi and own != (int(threshold), int(count)):
+        for descriptor in multisigs:
+            policy = (descriptor.threshold, len(descriptor.keys))
+            if policy != (int(threshold), int(count)):
                 raise TextRefused(
                     "the line `Policy` contradicts the descriptor: copy all of the file, and"
                     " nothing of another one",
@@ -197,23 +198,29 @@ def take_scheme(contents: Contents, text: str, origins: Sequence[str] = ()) -> N
     if threshold is None:
         _take_single_scheme(contents, keys, flags)
         return
-    between = [
-        text[left.end() : right.start()]
-        for left, right in zip(matches, matches[1:], strict=False)
-    ]
+    between = {text[left.end() : right.start()] for left, right in pairwise(matches)}
+    if between - {"-"}:
+        raise TextRefused(_SCHEME_UNKNOWN)
     function = "sortedmulti"
     if "keeporder" in flags:
         function = "multi"
-    forms = flags - {"keeporder"}
-    is_known = forms <= _SCHEME_FORMS_OF_SEVERAL.keys() and len(forms) < 2
-    if not is_known or any(sign != "-" for sign in between):
-        raise TextRefused(_SCHEME_UNKNOWN)
-    script_type = "p2wsh"
-    for form in forms:
-        script_type = _SCHEME_FORMS_OF_SEVERAL[form]
+    script_type = _script_type_of_several(flags - {"keeporder"})
     take_multisig(
         contents, script_type, int(threshold.group(1)), keys, function=function
     )
+
+
+def _script_type_of_several(flags: set[str]) -> str:
+    """Returns the script type that a multisig scheme's flags mean; p2wsh without a flag.
+
+    Raises TextRefused for an unknown flag, or for several flags.
+    """
+    if not flags:
+        return "p2wsh"
+    if len(flags) > 1 or not flags <= _SCHEME_FORMS_OF_SEVERAL.keys():
+        raise TextRefused(_SCHEME_UNKNOWN)
+    (flag,) = flags
+    return _SCHEME_FORMS_OF_SEVERAL[flag]
 
 
 _SCHEME_UNKNOWN = (

@@ -114,6 +114,7 @@ def _to_merchant(
     language: str,
     now: datetime,
 ) -> MailText | None:
+    """Returns the text of a mail to the merchant; None if the mail is out of date."""
     if row.about == deliveries.LOGIN:
         if now - from_ms(row.created_ms) >= OVERDUE:
             return None
@@ -175,7 +176,6 @@ def _evening(
     day = last_evening(now)
     if about != f"{EVENING}{day}":
         return None
-    is_checked = now - unchecked_since(db, merchant.created_ms) < OVERDUE
     before = None
     born_at = from_ms(merchant.created_ms).astimezone(now.tzinfo)
     if born_at.date() < day:
@@ -183,15 +183,16 @@ def _evening(
     return shop_texts.evening(
         _day(db, day, merchant),
         before,
-        day == now.date(),
-        db.get(attentions.COUNT, merchant_id=merchant.id)[0],
-        is_checked,
-        urls.merchant_pages,
-        language,
+        is_today=day == now.date(),
+        attention_count=db.get(attentions.COUNT, merchant_id=merchant.id)[0],
+        is_checked=now - unchecked_since(db, merchant.created_ms) < OVERDUE,
+        pages_url=urls.merchant_pages,
+        language=language,
     )
 
 
 def _day(db: Database, day: date, merchant: Merchant) -> shop_texts.Day:
+    """Returns the day's sales by currency; 0 in the merchant's currency if there are none."""
     number = number_of(day)
     rows = db.rows(days.BETWEEN, merchant_id=merchant.id, first=number, last=number)
     sums = [

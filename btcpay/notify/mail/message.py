@@ -32,7 +32,8 @@ def message_of(
     message["Message-ID"] = f"<{id}@{sender.domain}>"
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: prevents automatic replies
     if mail.stop:  # RFC 8058: one-click unsubscribe
-        message["List-Unsubscribe"] = f"<{mail.stop[1]}>"
+        _, unsubscribe_url = mail.stop
+        message["List-Unsubscribe"] = f"<{unsubscribe_url}>"
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message.set_content(mail.text, cte="quoted-printable")
     _add_html(message, mail, brand, f"logo@{sender.domain}")

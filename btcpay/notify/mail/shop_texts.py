@@ -57,7 +57,7 @@ def evening(
     day: Day,
     before: Day | None,
     is_today: bool,
-    wanting: int,
+    attention_count: int,
     is_checked: bool,
     pages_url: str | None,
     language: str,
@@ -66,17 +66,19 @@ def evening(
 
     `before` is the previous day; None on the shop's first day. The sales of that whole
     day are shown too, since some may have come after its own mail was sent. `is_today`
-    is True if `day` is today. `wanting` is the number of invoices that need attention.
-    `is_checked` is False if payments are not being found, because no check
+    is True if `day` is today. `attention_count` is the number of invoices that need
+    attention. `is_checked` is False if payments are not being found, because no check
     (`blocktill check`) completes.
     """
     words = catalog(language)
     needs = words.gettext("nothing needs you")
     if not is_checked:
         needs = words.gettext("payments are not being found")
-    elif wanting:
+    elif attention_count:
         needs = words.ngettext(
-            "%(number)s invoice needs you", "%(number)s invoices need you", wanting
+            "%(number)s invoice needs you",
+            "%(number)s invoices need you",
+            attention_count,
         )
     day_name = formats.day(day.day, language)
     if is_today:
@@ -86,7 +88,7 @@ def evening(
         "day": day_name,
         "amount": amount,
         "payments": payments,
-        "needs": needs % {"number": formats.whole(wanting, language)},
+        "needs": needs % {"number": formats.whole(attention_count, language)},
     }
     earlier = []
     if before:

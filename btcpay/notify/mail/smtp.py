@@ -164,13 +164,14 @@ def send_mail(session: Session, message: EmailMessage, sender: str, to: str) -> 
         session.send_message(message, sender, [to])
     except smtplib.SMTPRecipientsRefused as error:
         code, text = error.recipients[to]
-        return _refusal(code, text, code >= 500)
+        return _refusal(code, text, is_final=code >= 500)
     except smtplib.SMTPSenderRefused as error:
         # A setting is wrong. All mails fail, and all can be sent once the setting is corrected.
-        refusal = _refusal(error.smtp_code, error.smtp_error, False)
+        refusal = _refusal(error.smtp_code, error.smtp_error, is_final=False)
         return refusal._replace(is_refusal=False)
     except smtplib.SMTPResponseException as error:
-        return _refusal(error.smtp_code, error.smtp_error, error.smtp_code >= 500)
+        is_final = error.smtp_code >= 500
+        return _refusal(error.smtp_code, error.smtp_error, is_final=is_final)
     except Unanswered:
         return IN_DOUBT
     return Answer(True, None, "")

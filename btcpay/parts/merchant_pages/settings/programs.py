@@ -176,7 +176,7 @@ def show_devices(
         "sessions.html",
         sessions=sorted(rows, key=lambda row: row.id != visit.session.id),
         own_id=visit.session.id,
-        named=sessions.browser_and_system,
+        named=sessions.device_of,
         now_ms=to_ms(visit.now),
         link=link,
         qr=link and qr_svg(link),
