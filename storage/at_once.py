@@ -93,6 +93,10 @@ def _is_one_by_one(db: Database, values_list: Sequence[Values]) -> bool:
 
 
 def _from_given(query: Any) -> Any:
+    """Returns the query with the table `given` in its FROM clause, or as its rows to insert.
+
+    A DELETE is returned unchanged.
+    """
     if isinstance(query, Delete):
         return query
     if not isinstance(query, Insert):

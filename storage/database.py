@@ -95,6 +95,7 @@ class Database:
         return columns, texts
 
     def get_or_none(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
+        """Returns the first row of a SELECT or of a RETURNING clause; None if there is none."""
         # all rows are fetched: SQLite finishes an UPDATE ... RETURNING only then
         rows = self.rows(query, **values)
         if rows:
@@ -210,7 +211,9 @@ class Database:
 
         The transaction blocks no writer.
         """
-        kind = "REPEATABLE READ" if self.is_server else "DEFERRED"
+        kind = "DEFERRED"
+        if self.is_server:
+            kind = "REPEATABLE READ"
         with self.borrow_connection(), self.connection.atomic(kind):
             yield
 
@@ -297,6 +300,7 @@ class Database:
         return statement
 
     def _pack(self, query: Select) -> tuple[tuple[str, ...], Select]:
+        """Returns the names of the query's columns, and the query that `json_rows` runs."""
         fields = query.selected_columns
         array = fn.json_build_array if self.is_server else fn.json_array
         packing = query.select(array(*fields).cast("TEXT"))

@@ -27,17 +27,31 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
     """
     path = sqlite_path(url)
     if path:
-        how = fcntl.LOCK_EX
-        if not wait:
-            how |= fcntl.LOCK_NB
-        with open(_lock_file(path, name), "w", encoding="ascii") as file:
-            try:
-                fcntl.flock(file, how)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+        with _file_lock(path, name, wait) as has_lock:
+            yield has_lock
         return
+    with _advisory_lock(db, name, wait) as has_lock:
+        yield has_lock
+
+
+@contextmanager
+def _file_lock(path: Path, name: str, wait: bool) -> Iterator[bool]:
+    """Does what `only_one` does, for the SQLite file at `path`."""
+    flags = fcntl.LOCK_EX
+    if not wait:
+        flags |= fcntl.LOCK_NB
+    with open(_lock_file(path, name), "w", encoding="ascii") as file:
+        try:
+            fcntl.flock(file, flags)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+@contextmanager
+def _advisory_lock(db: Database, name: str, wait: bool) -> Iterator[bool]:
+    """Does what `only_one` does, for PostgreSQL."""
     if db.connection.is_pooled:
         raise DatabaseNotReady(
             "a lock needs a connection to the server itself, not to a pooler"
@@ -45,8 +59,10 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
     number = _ADVISORY_LOCK + sum(name.encode())
     # The lock belongs to its connection, so this thread keeps the connection.
     with db.borrow_connection():
-        while not (has_lock := _take(db, number)) and wait:
+        has_lock = _take(db, number)
+        while wait and not has_lock:
             time.sleep(_AGAIN_S)
+            has_lock = _take(db, number)
         if not has_lock:
             yield False
             return

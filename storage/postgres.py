@@ -213,21 +213,23 @@ def open_pool(url: str) -> Pool:
         )
     # psycopg's warnings only say that it skipped a statement after a failed one.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
-    place, _, parameters = url.partition("?")
+    place, _, query = url.partition("?")
     # in this URL a plus sign is not a space
-    url_parameters = dict(parse_qsl(parameters.replace("+", "%2B")))
-    options: dict[str, Any] = {
-        "options": f"{url_parameters.pop('options', '')} {SESSION}"
-    }
-    if is_pooled := url_parameters.pop("pooler", "") == "transaction":
-        options = {"prepare_threshold": None}
+    parameters = dict(parse_qsl(query.replace("+", "%2B")))
+    options = parameters.pop("options", "")
+    is_pooled = parameters.pop("pooler", "") == "transaction"
+    if is_pooled:
+        how: dict[str, Any] = {"prepare_threshold": None}
+    else:
+        how = {"options": f"{options} {SESSION}"}
+    for name, value in NETWORK.items():
+        how[name] = parameters.get(name, value)
     pool = Pool(
-        f"{place}?{urlencode(url_parameters, quote_via=quote)}",
+        f"{place}?{urlencode(parameters, quote_via=quote)}",
         max_connections=CONNECTIONS,
         timeout=WAIT_S,
         autoconnect=False,
-        **options,
-        **{name: url_parameters.get(name, value) for name, value in NETWORK.items()},
+        **how,
     )
     pool.is_pooled = is_pooled
     return pool

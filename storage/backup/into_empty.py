@@ -4,7 +4,7 @@ The target is SQLite or PostgreSQL, and may be in use.
 """
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
@@ -60,14 +60,7 @@ def carry_over(source: Path, db: Database, finish: Callable[[], T]) -> T:
         with closing(read_only(source)) as old, db.write():
             our_tables = set(db.connection.get_tables()) - _NOT_COPIED
             tables = [name for (name,) in old.execute(_TABLES) if name in our_tables]
-            if db.is_server:
-                # Prevents others from reading a partial copy or adding a merchant.
-                db.connection.execute_sql(
-                    f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"
-                )
-            else:
-                # A row may refer to a later row of its own table.
-                db.connection.execute_sql("PRAGMA defer_foreign_keys = ON")
+            _prepare(db, tables)
             require_empty(db)
             for table in tables:
                 _carry_table(old, db, table)
@@ -81,7 +74,20 @@ def carry_over(source: Path, db: Database, finish: Callable[[], T]) -> T:
         raise CommandError(f"nothing was carried over: {reason}") from None
 
 
+def _prepare(db: Database, tables: Sequence[str]) -> None:
+    """Makes the transaction ready for the rows: locks tables, defers foreign keys."""
+    if db.is_server:
+        # Prevents others from reading a partial copy or adding a merchant.
+        db.connection.execute_sql(
+            f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"
+        )
+    else:
+        # A row may refer to a later row of its own table.
+        db.connection.execute_sql("PRAGMA defer_foreign_keys = ON")
+
+
 def _carry_table(old: sqlite3.Connection, db: Database, table: str) -> None:
+    """Copies all rows of one table."""
     # Rows of the new database, such as its network, are replaced by those of the old one.
     db.connection.execute_sql(f"DELETE FROM {table}")  # noqa: S608 - a name that both have
     rows = old.execute(f"SELECT * FROM {table}")  # noqa: S608 - as above

@@ -25,18 +25,24 @@ class OldDatabase(NamedTuple):
 
 
 def read_old(place: sqlite3.Connection) -> OldDatabase:
-    network = next((row[0] for row in _rows(place, NETWORK)), None)
-    version = next((version_in(row) for row in _rows(place, MARK)), None)
+    """Returns what can be read from the database that will be replaced."""
+    network = None
+    for (value,) in _rows(place, NETWORK):
+        network = value
+    version = None
+    for mark in _rows(place, MARK):
+        version = version_in(mark)
+    counters = {}
+    names = {}
     rows = _rows(place, "SELECT account_key, next_index, name FROM merchant")
-    return OldDatabase(
-        network,
-        version,
-        {row[0]: row[1] for row in rows},
-        {row[0]: row[2] for row in rows},
-    )
+    for account_key, next_index, name in rows:
+        counters[account_key] = next_index
+        names[account_key] = name
+    return OldDatabase(network, version, counters, names)
 
 
 def _rows(place: sqlite3.Connection, query: str) -> list[Any]:
+    """Returns the rows of the query; [] if the table is missing or damaged."""
     try:
         return place.execute(query).fetchall()
     except sqlite3.DatabaseError:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from btcpay.values.errors import CommandError
@@ -109,46 +110,62 @@ def copy_all(old: sqlite3.Connection, target: Path) -> None:
         new.execute("PRAGMA journal_mode = DELETE").fetchall()
 
 
-def inspect(path: Path, name: Path) -> tuple[int, str | None]:
+class FileFacts(NamedTuple):
+    """The version of a database file, and its network (None if it has none)."""
+
+    version: int
+    network: str | None
+
+
+def inspect(path: Path, name: Path) -> FileFacts:
     """Checks that a file is an intact database of this program.
 
-    Returns its version and its network (None if it has none). Error messages call the
-    file `name`. Raises CommandError if the file is damaged, is a database of another
-    program or of an early version with other migrations, or if its schema objects are
-    not exactly those that this program's migrations create. The objects are checked
-    first, because the integrity check would run code in them.
+    Returns its version and its network. Error messages call the file `name`. Raises
+    CommandError if the file is damaged, is a database of another program or of an early
+    version with other migrations, or if its schema objects are not exactly those that
+    this program's migrations create. The objects are checked first, because the
+    integrity check would run code in them.
     """
     try:
         with closing(read_only(path)) as db:
-            objects = objects_in(db)
-            names = {row[1] for row in objects}
-            if is_older(names):
-                raise CommandError(older(name))
-            if not names >= _OURS:
-                raise CommandError(f"{name} is not a database of this program")
-            if not _has_our_mark(objects):
-                raise CommandError(older(name))
-            if strange := foreign_objects(objects):
-                raise CommandError(
-                    f"{name} holds what this version of the program does not make, and may run code"
-                    f" here, or an older checkout made it:"
-                    f" {', '.join(strange[:MOST_NAMED])}"
-                )
+            _check_objects(objects_in(db), name)
             version = version_in(db.execute(MARK).fetchone())
             if version == OLDER:
                 raise CommandError(older(name))
             faults = _faults_of(db)
-            network = db.execute(NETWORK).fetchone()
+            network_row = db.execute(NETWORK).fetchone()
     except sqlite3.Error as error:
         raise CommandError(f"{name} is damaged: {error}") from None
     if version == UNKNOWN:
         faults.append("it has no version")
     if faults:
         raise CommandError(f"{name} is damaged: {'; '.join(faults[:3])}")
-    return version, network and network[0]
+    network = None
+    if network_row is not None:
+        (network,) = network_row
+    return FileFacts(version, network)
+
+
+def _check_objects(objects: list[SchemaObject], name: Path) -> None:
+    """Raises CommandError if this program would not make exactly these schema objects."""
+    names = {row[1] for row in objects}
+    if is_older(names):
+        raise CommandError(older(name))
+    if not names >= _OURS:
+        raise CommandError(f"{name} is not a database of this program")
+    if not _has_our_mark(objects):
+        raise CommandError(older(name))
+    strange = foreign_objects(objects)
+    if strange:
+        raise CommandError(
+            f"{name} holds what this version of the program does not make, and may run code"
+            f" here, or an older checkout made it:"
+            f" {', '.join(strange[:MOST_NAMED])}"
+        )
 
 
 def older(name: Path) -> str:
+    """Returns the message that the file is of an older version of this program."""
     return f"{name} is of an older version of this program: {OLDER_REMEDY}"
 
 

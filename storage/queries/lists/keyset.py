@@ -47,7 +47,7 @@ def newer(query: Q, model: Any) -> Q:
     """Limits the query to a page of rows newer than the given row, oldest first."""
     return (
         query.where(_position(model) > _GIVEN_ROW)
-        .order_by(*order(model, False))
+        .order_by(*order(model, newest_first=False))
         .limit(param("limit"))
     )
 
@@ -76,8 +76,10 @@ def pages(
 
 
 def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
-    columns = (model.created_ms, model.seq)
-    return [column.desc() if newest_first else column.asc() for column in columns]
+    """Returns the columns of ORDER BY: the creation time, then `seq`."""
+    if newest_first:
+        return [model.created_ms.desc(), model.seq.desc()]
+    return [model.created_ms.asc(), model.seq.asc()]
 
 
 def position_query(model: Any) -> TypedSelect[Position]:

@@ -51,10 +51,15 @@ _OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(eq(Invoice.status))
 
 
 def newest_invoices(db: Database, status: str | None, limit: int) -> list[InvoiceWith]:
-    query = _OF_MERCHANT_BY_STATUS if status else _OF_MERCHANT
-    return [
-        db.get(_ONE, seq=row.seq) for row in newest(db, query, limit, status=status)
-    ]
+    """Returns the newest `limit` invoices of all merchants, newest first.
+
+    If `status` is given, only invoices with this status are returned.
+    """
+    query = _OF_MERCHANT
+    if status:
+        query = _OF_MERCHANT_BY_STATUS
+    newest_rows = newest(db, query, limit, status=status)
+    return [db.get(_ONE, seq=row.seq) for row in newest_rows]
 
 
 def newest(

@@ -53,8 +53,12 @@ class _Sums(NamedTuple):
     settled_sats: int
 
 
-# confirmed, total and settled satoshis
-_Totals = tuple[int, int, int]
+class _Totals(NamedTuple):
+    """The sums of some invoices' outputs, in satoshis; see `_Sums`."""
+
+    confirmed: int = 0
+    total: int = 0
+    settled: int = 0
 
 
 def _unspent(sats: Any) -> Any:
@@ -139,25 +143,24 @@ def update_balances(
 
 
 def _change(merchant_id: int, before: _Totals, after: _Totals) -> Values:
-    confirmed_before, total_before, settled_before = before
-    confirmed, total, settled = after
+    """Returns the parameters of `_CHANGE`: the differences of the two totals."""
     return {
         "merchant_id": merchant_id,
-        "confirmed_sats": confirmed - confirmed_before,
-        "total_sats": total - total_before,
-        "settled_sats": settled - settled_before,
+        "confirmed_sats": after.confirmed - before.confirmed,
+        "total_sats": after.total - before.total,
+        "settled_sats": after.settled - before.settled,
     }
 
 
 def _sums(db: Database, invoice_ids: Iterable[str]) -> dict[int, _Totals]:
-    """Returns confirmed, total and settled satoshis by merchant; zeros by default."""
-    sums_by_merchant: dict[int, _Totals] = defaultdict(lambda: (0, 0, 0))
+    """Returns the totals of these invoices by merchant id; zeros for other merchants."""
+    by_merchant: dict[int, _Totals] = defaultdict(_Totals)
     ids: list[Values] = [{"invoice_id": invoice_id} for invoice_id in invoice_ids]
     for row in at_once.rows(db, _OF_INVOICE, ids):
-        confirmed, total, settled = sums_by_merchant[row.merchant_id]
-        sums_by_merchant[row.merchant_id] = (
-            confirmed + row.confirmed_sats,
-            total + row.total_sats,
-            settled + row.settled_sats,
+        former = by_merchant[row.merchant_id]
+        by_merchant[row.merchant_id] = _Totals(
+            confirmed=former.confirmed + row.confirmed_sats,
+            total=former.total + row.total_sats,
+            settled=former.settled + row.settled_sats,
         )
-    return sums_by_merchant
+    return by_merchant

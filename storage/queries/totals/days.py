@@ -82,18 +82,19 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
             "day": day,
             "currency": payment.currency,
         }
-        none: Values = {
+        zeros: Values = {
             "payments": 0,
             "unpriced": 0,
             "received_sats": 0,
             "value_minor": 0,
         }
-        row = days.setdefault((payment.merchant_id, day, payment.currency), key | none)
+        row = days.setdefault((payment.merchant_id, day, payment.currency), key | zeros)
         row["payments"] += 1
-        row["unpriced"] += value is None
         row["received_sats"] += payment.amount_sats
-        digits = (value or "0").replace(".", "")
-        row["value_minor"] += int(digits)
+        if value is None:
+            row["unpriced"] += 1
+        else:
+            row["value_minor"] += int(value.replace(".", ""))  # see _MINOR
     at_once.run(db, _ADD, days.values())
 
 
@@ -113,6 +114,7 @@ def take(db: Database, payments: Iterable[Payment]) -> None:
 
 
 def recount(db: Database, merchant_id: int, timezone: str) -> None:
+    """Computes the sums of all days of a merchant again, in this time zone."""
     db.run(_FORGET, merchant_id=merchant_id)
     first_ms, last_ms = db.get(_SPAN, merchant_id=merchant_id)
     if first_ms is None or last_ms is None:
@@ -130,5 +132,6 @@ def _count(
     first: int,
     last: int,
 ) -> None:
+    """Stores the sums of the days from `first` to `last`, which have no rows yet."""
     for stretch in stretches(first, last, zone_of(timezone)):
         db.run(_COUNT, merchant_id=merchant_id, **stretch._asdict())

@@ -4,6 +4,7 @@ A wallet that scans with a gap limit misses payments beyond a wider gap.
 """
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from peewee import Select, fn
 
@@ -12,8 +13,15 @@ from storage.database import Database, Values
 from storage.models import Invoice, Merchant, Output
 from storage.statement import eq, param, typed
 
-# a merchant's id and the index of one of their addresses
-_Place = tuple[int, int]
+
+class _Place(NamedTuple):
+    """The place of an address: its merchant's id, and its index."""
+
+    merchant_id: int
+    address_index: int
+
+
+_ANY_GAP = 1  # marks an address as paid, until its gap is measured
 _PAID = eq(Invoice.merchant_id) & Invoice.gap_before.is_null(False)
 _PAID_INDEX = Invoice.select(Invoice.address_index).where(_PAID)
 _BEFORE = _PAID_INDEX.where(param("address_index") > Invoice.address_index)
@@ -65,38 +73,51 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
     """
     ids: list[Values] = [{"invoice_id": invoice.id} for invoice in invoices]
     came = {row.invoice_id for row in at_once.rows(db, _CAME, ids)}
-    paid: dict[_Place, bool] = {}
+    # True for an address that is paid now, False for one that no longer is.
+    changed: dict[_Place, bool] = {}
     for invoice in invoices:
         was_paid = invoice.gap_before is not None
         is_paid = invoice.id in came
         if is_paid != was_paid:
-            paid[invoice.merchant_id, invoice.address_index] = is_paid
+            changed[_Place(invoice.merchant_id, invoice.address_index)] = is_paid
     # All are marked as paid or unpaid before any gap is measured, because they may be neighbours.
-    marks = [_gap(*place, int(is_paid) or None) for place, is_paid in paid.items()]
+    marks = []
+    for place, is_paid in changed.items():
+        mark = None
+        if is_paid:
+            mark = _ANY_GAP
+        marks.append(_gap(place, mark))
     at_once.run(db, _SET, marks)
-    gaps = [_gap(*place, step) for place, step in _steps_around(db, paid).items()]
+    gaps = [_gap(place, step) for place, step in _steps_around(db, changed).items()]
     at_once.run(db, _SET, gaps)
 
 
-def _steps_around(db: Database, paid: Mapping[_Place, bool]) -> dict[_Place, int]:
-    """Returns the new step to each address of `paid` that is paid, and behind each.
+def _steps_around(db: Database, changed: Mapping[_Place, bool]) -> dict[_Place, int]:
+    """Returns the new steps to the paid addresses in `changed`, and to the next paid ones.
 
     A step is the difference to the address index of the nearest paid address before.
+    `changed` says of each address whether it is paid now.
     """
     steps: dict[_Place, int] = {}
-    neighbours = at_once.rows(db, _AROUND, [_gap(*place) for place in paid])
+    neighbours = at_once.rows(db, _AROUND, [_gap(place, None) for place in changed])
     for merchant_id, index, before, behind, used_before in neighbours:
         nearest_before = before
         if nearest_before is None:
             nearest_before = used_before - 1
-        last = nearest_before
-        if paid[merchant_id, index]:
-            steps[merchant_id, index] = index - nearest_before
-            last = index
+        place = _Place(merchant_id, index)
+        last_paid = nearest_before
+        if changed[place]:
+            steps[place] = index - nearest_before
+            last_paid = index
         if behind is not None:
-            steps[merchant_id, behind] = behind - last
+            steps[_Place(merchant_id, behind)] = behind - last_paid
     return steps
 
 
-def _gap(merchant_id: int, index: int, step: int | None = None) -> Values:
-    return {"merchant_id": merchant_id, "address_index": index, "gap_before": step}
+def _gap(place: _Place, step: int | None) -> Values:
+    """Returns the parameters of `_SET`; `step` is None for an unpaid address."""
+    return {
+        "merchant_id": place.merchant_id,
+        "address_index": place.address_index,
+        "gap_before": step,
+    }
