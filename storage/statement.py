@@ -19,7 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Typed(Protocol[T_co]):
-    """A query whose row type mypy knows: a SELECT of one model, or a query from `typed`.
+    """A query whose row type mypy knows: a SELECT of one model, or a query from `rows_as`.
 
     For mypy a row is an instance of the model or shape, so that a misspelled column is
     an error. At run time a row is a named tuple of the selected columns, for two
@@ -34,7 +34,7 @@ class Typed(Protocol[T_co]):
 
 
 class TypedSelect(Select, Generic[T]):
-    """The type that mypy sees for a query from `typed`. It is never instantiated."""
+    """The type that mypy sees for a query from `rows_as`. It is never instantiated."""
 
     shape: type[T]
 
@@ -42,7 +42,7 @@ class TypedSelect(Select, Generic[T]):
         raise NotImplementedError
 
 
-def typed(shape: type[T], query: Query) -> TypedSelect[T]:
+def rows_as(shape: type[T], query: Query) -> TypedSelect[T]:
     """Returns the query with `shape` as the type of its rows, for mypy.
 
     Queries derived from it have the same row type. A shape is a NamedTuple, a model, a

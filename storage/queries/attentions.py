@@ -7,7 +7,7 @@ from peewee import EXCLUDED, JOIN, Case, fn
 
 from storage.models import Attention, Invoice
 from storage.queries.invoices import CHAIN, InvoiceWith
-from storage.statement import all_columns, eq, param, typed
+from storage.statement import all_columns, eq, param, rows_as
 
 # The same reason again keeps the row's first time.
 _SINCE = Case(
@@ -22,7 +22,7 @@ WANT = Attention.insert(all_columns(Attention)).on_conflict(
     },
 )
 CLEAR = Attention.delete().where(eq(Attention.invoice_id))
-COUNT = typed(
+COUNT = rows_as(
     tuple[int],
     Attention.select(fn.COUNT(Attention.invoice_id)).where(eq(Attention.merchant_id)),
 )
@@ -43,7 +43,7 @@ BELOW = (
 
 
 # An invoice with all columns, the known chain's height, and the reason for attention.
-INVOICE = typed(
+INVOICE = rows_as(
     InvoiceWith,
     Invoice.select(
         Invoice,
@@ -55,7 +55,7 @@ INVOICE = typed(
     .where(eq(Invoice.id)),
 )
 # Read at every scrape of the metrics; the table has only invoices that need attention.
-BY_REASON = typed(
+BY_REASON = rows_as(
     tuple[str, int],
     Attention.select(Attention.reason, fn.COUNT(Attention.reason)).group_by(
         Attention.reason

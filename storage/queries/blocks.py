@@ -10,7 +10,7 @@ from storage.database import Database
 from storage.models import Balance, Block, Invoice, Output
 from storage.queries import pauses
 from storage.queries.invoices import MAY_BE_PAID
-from storage.statement import all_columns, eq, param, typed
+from storage.statement import all_columns, eq, param, rows_as
 
 _HEADER = (Block.height, Block.hash, Block.header, Block.mined_ms)
 
@@ -41,7 +41,7 @@ PASS_OVER = Block.update({Block.not_before: param("until")}).where(
     _UNREAD, eq(Block.hash)
 )
 # The number of unread blocks, and the lowest height.
-UNREAD = typed(
+UNREAD = rows_as(
     tuple[int, int | None],
     Block.select(fn.COUNT(Block.height), fn.MIN(Block.height)).where(_UNREAD),
 )
@@ -66,7 +66,7 @@ SKIP = Block.update({Block.read_ms: NEVER}).where(
 )
 
 
-_HEIGHT = typed(tuple[int | None], Block.select(fn.MAX(Block.height)))
+_HEIGHT = rows_as(tuple[int | None], Block.select(fn.MAX(Block.height)))
 
 
 def tip_height(db: Database) -> int | None:
@@ -151,7 +151,7 @@ _AT_STAKE = (
     fn.EXISTS(Invoice.select(Invoice.id).where(MAY_BE_PAID))
     | fn.EXISTS(Balance.select(Balance.merchant_id).where(Balance.total_sats > 0))
 ).alias("is_at_stake")
-AT_STAKE = typed(tuple[bool], Select(columns=[_AT_STAKE]))
+AT_STAKE = rows_as(tuple[bool], Select(columns=[_AT_STAKE]))
 # The best known block, with the results of UNREAD and AT_STAKE.
 BEST = Block.alias()
 IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
@@ -176,6 +176,6 @@ KNOWN = (
     Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("behind"),
     _AT_STAKE,
 )
-PROGRESS = typed(BestBlock, BEST.select(*KNOWN).where(IS_BEST))
-FIRST_INVOICE = typed(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_ms)))
-LAST_INVOICE = typed(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_ms)))
+PROGRESS = rows_as(BestBlock, BEST.select(*KNOWN).where(IS_BEST))
+FIRST_INVOICE = rows_as(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_ms)))
+LAST_INVOICE = rows_as(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_ms)))

@@ -6,7 +6,7 @@ from btcpay.values.statuses import DeliveryState
 from storage.models import Delivery, MerchantMail, PublicEvent, Receiver
 from storage.queries.receivers import MAIL, MAILS
 from storage.queries.sessions import LINK_LIFE_MS
-from storage.statement import eq, param, params, required_columns, typed
+from storage.statement import eq, param, params, required_columns, rows_as
 
 _THIS = eq(Delivery.receiver_id, Delivery.about)
 _OF_RECEIVER = eq(Delivery.receiver_id)
@@ -48,7 +48,7 @@ class Due(PublicEvent, Delivery):
     """
 
 
-_WHOLE = typed(
+_WHOLE = rows_as(
     Due,
     Delivery.select(
         *(Delivery.receiver_id, Delivery.about, Delivery.attempts, Delivery.first_ms),
@@ -80,7 +80,7 @@ OLDEST = _WHOLE.where(_MAY_BE_SENT, Tuple(*_AGE) > Tuple(*_AGE_OF_LAST)).order_b
 LEAST_TRIED = _WHOLE.where(
     _MAY_BE_SENT, _FIRST_IN_LINE, Delivery.about != param("about")
 ).order_by(Delivery.attempts, *_AGE)
-FELL_DUE = typed(
+FELL_DUE = rows_as(
     tuple[int],
     Delivery.select(fn.COUNT(Delivery.about)).where(
         _OF_RECEIVER, Delivery.next_ms.between(param("since"), param("until"))
@@ -164,7 +164,7 @@ class ListedDelivery(Delivery, PublicEvent):
     event_id: str
 
 
-LIST = typed(
+LIST = rows_as(
     ListedDelivery,
     Delivery.select(
         *(Delivery.receiver_id, PublicEvent.number, PublicEvent.id.alias("event_id")),
@@ -179,7 +179,7 @@ LIST = typed(
 
 
 # The number and time of the oldest event with a pending delivery, which must be kept.
-OLDEST_WAITING = typed(
+OLDEST_WAITING = rows_as(
     tuple[int | None, int | None],
     Delivery.select(fn.MIN(PublicEvent.number), fn.MIN(PublicEvent.happened_ms))
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
@@ -191,7 +191,7 @@ OLDEST_WEBHOOK = OLDEST_WAITING.join(
 
 
 # The number of mails, the creation time of the oldest, and one server response.
-_COUNTED = typed(
+_COUNTED = rows_as(
     tuple[int, int | None, str | None],
     Delivery.select(
         fn.COUNT(Delivery.about), fn.MIN(Delivery.created_ms), fn.MAX(Delivery.answer)

@@ -10,7 +10,7 @@ from peewee import SQL, fn
 from storage.database import Database
 from storage.models import Event, PublicEvent
 from storage.queries import meta
-from storage.statement import all_columns, eq, param, typed
+from storage.statement import all_columns, eq, param, rows_as
 
 
 class Kind(StrEnum):
@@ -72,7 +72,7 @@ OF_MONEY = (
     .order_by(Event.seq)
 )
 # An invoice's id and its number of history entries.
-LENGTH = typed(
+LENGTH = rows_as(
     tuple[str, int],
     Event.select(Event.invoice_id, fn.COUNT(Event.seq).alias("length"))
     .where(eq(Event.invoice_id))
@@ -83,10 +83,10 @@ OF_INVOICE = Event.select().where(eq(Event.invoice_id)).order_by(Event.seq)
 # How many events are numbered or deleted in one transaction, so that nobody waits long.
 BATCH = 1000
 
-ADD = typed(
+ADD = rows_as(
     PublicEvent, PublicEvent.insert(all_columns(PublicEvent)).returning(PublicEvent)
 )
-LAST = typed(
+LAST = rows_as(
     tuple[int],
     PublicEvent.select(fn.COALESCE(fn.MAX(PublicEvent.number), 0)).where(
         PublicEvent.number.is_null(False)

@@ -13,7 +13,7 @@ from storage.statement import (
     eq,
     param,
     params,
-    typed,
+    rows_as,
 )
 
 _NEWEST = (Invoice.created_ms.desc(), Invoice.seq.desc())
@@ -96,7 +96,7 @@ class InvoiceWith(Invoice, Attention):
 
 
 # An invoice with all columns that its displayed state depends on.
-SEEN = typed(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_ms")))
+SEEN = rows_as(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_ms")))
 
 # Stores the customer's mail address, if the invoice is paid and has none yet.
 GIVE_ADDRESS = Invoice.update({Invoice.customer_email: param("customer_email")}).where(
@@ -140,7 +140,7 @@ UNTOUCHED = _UNTOUCHED.where(eq(Invoice.id), _OF_PAGE)
 PAID_TO = Invoice.select(Invoice.id).where(eq(Invoice.id), _OF_PAGE, fn.EXISTS(_CAME))
 # The number of unpaid invoices that a payer has viewed since `since`, with the earliest last view
 # and the earliest expiry.
-WAITED_FOR = typed(
+WAITED_FOR = rows_as(
     tuple[int, int | None, int | None],
     Invoice.select(
         fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_ms)

@@ -3,7 +3,7 @@
 from peewee import fn
 
 from storage.models import ApiKey, Merchant
-from storage.statement import eq, param, params, required_columns, typed
+from storage.statement import eq, param, params, required_columns, rows_as
 
 
 class Caller(ApiKey):
@@ -17,7 +17,7 @@ class Caller(ApiKey):
     currency: str
 
 
-BY_SECRET = typed(
+BY_SECRET = rows_as(
     Caller,
     ApiKey.select(
         *(ApiKey.id.alias("key_id"), ApiKey.merchant_id, ApiKey.scope, ApiKey.store_id),
@@ -41,7 +41,7 @@ class ListedKey(ApiKey):
     merchant: str
 
 
-ALL = typed(
+ALL = rows_as(
     ListedKey,
     ApiKey.select(
         *(ApiKey.id, ApiKey.name, ApiKey.merchant_id, Merchant.name.alias("merchant")),

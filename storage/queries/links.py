@@ -4,7 +4,7 @@ from peewee import fn
 
 from btcpay.values.statuses import InvoiceStatus, LinkStatus
 from storage.models import Invoice, Merchant, PaymentLink
-from storage.statement import all_columns, eq, param, params, typed
+from storage.statement import all_columns, eq, param, params, rows_as
 
 BY_ID = PaymentLink.select().where(eq(PaymentLink.merchant_id, PaymentLink.id))
 ANY_BY_ID = PaymentLink.select().where(eq(PaymentLink.id))
@@ -16,7 +16,7 @@ class LinkToPay(PaymentLink):
     descriptor: str
 
 
-TO_PAY = typed(
+TO_PAY = rows_as(
     LinkToPay,
     PaymentLink.select(*PaymentLink._meta.sorted_fields, Merchant.descriptor)
     .join(Merchant, on=(PaymentLink.merchant_id == Merchant.id))
@@ -33,7 +33,7 @@ LIST = (
 
 # The sum of the link's paid invoices in the currency's smallest units. `minor` is the number of
 # smallest units in one unit.
-RAISED = typed(
+RAISED = rows_as(
     tuple[int],
     Invoice.select(
         fn.COALESCE(
@@ -51,7 +51,7 @@ CURRENCIES = (
     .distinct()
 )
 
-ADD = typed(
+ADD = rows_as(
     PaymentLink,
     PaymentLink.insert(all_columns(PaymentLink)).returning(
         *PaymentLink._meta.sorted_fields

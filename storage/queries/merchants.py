@@ -5,7 +5,7 @@ from typing import NamedTuple, cast
 from peewee import JOIN, fn
 
 from storage.models import Brand, Invoice, Merchant
-from storage.statement import all_columns, blank, eq, param, params, typed
+from storage.statement import all_columns, blank, eq, param, params, rows_as
 from storage.values import Values
 
 # How often the explorers are asked whether a merchant's next addresses were used: once a day.
@@ -16,7 +16,7 @@ BY_NAME = Merchant.select().where(eq(Merchant.name))
 BY_ACCOUNT_KEY = Merchant.select().where(eq(Merchant.account_key))
 BY_ID = Merchant.select().where(eq(Merchant.id))
 # Locks the merchant's row, so that a transaction can look for a row and create it only once.
-LOCKED = typed(
+LOCKED = rows_as(
     tuple[int], Merchant.select(Merchant.id).where(eq(Merchant.id)).for_update()
 )
 
@@ -34,7 +34,7 @@ ADD = Merchant.insert(
 
 # Takes the next address index, which is never reused. The row stays locked until the transaction
 # ends.
-TAKE_INDEX = typed(
+TAKE_INDEX = rows_as(
     Merchant,
     Merchant.update({Merchant.next_index: Merchant.next_index + 1})
     .where(eq(Merchant.id))
@@ -95,7 +95,7 @@ class BrandOnPages(Brand):
     seller: str
 
 
-BRAND_ON_PAGES = typed(
+BRAND_ON_PAGES = rows_as(
     BrandOnPages,
     Merchant.select(
         *_LOOKS,
@@ -121,7 +121,7 @@ class MailBrand(NamedTuple):
     logo_type: str | None = None
 
 
-MAIL_BRAND = typed(
+MAIL_BRAND = rows_as(
     MailBrand,
     Merchant.select(
         fn.COALESCE(Brand.name, Merchant.name).alias("seller"),
@@ -150,7 +150,7 @@ class LastReceipt(NamedTuple):
     tax_percent: str | None
 
 
-LAST_RECEIPT = typed(
+LAST_RECEIPT = rows_as(
     LastReceipt,
     Merchant.select(
         Merchant.id,

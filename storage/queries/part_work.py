@@ -4,7 +4,7 @@ from peewee import fn
 
 from storage.models import PartWork
 from storage.queries import pauses
-from storage.statement import all_columns, eq, param, typed
+from storage.statement import all_columns, eq, param, rows_as
 
 CORE = "core"  # in place of a part's name: the core could not read the block
 
@@ -38,7 +38,7 @@ FAILED = (
 )
 # Blocks that the core could not read do not count: they already count as unread blocks, so that no
 # run is complete.
-FAILED_COUNT = typed(
+FAILED_COUNT = rows_as(
     tuple[int],
     PartWork.select(fn.COUNT(PartWork.part)).where(
         PartWork.failures > 0, PartWork.part != CORE

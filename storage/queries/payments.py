@@ -1,7 +1,7 @@
 """Outputs that were seen, payments that are confirmed, and the proofs of payments."""
 
 from storage.models import Invoice, Output, Payment, Proof
-from storage.statement import all_columns, eq, param, params, typed
+from storage.statement import all_columns, eq, param, params, rows_as
 
 LIST = (
     Payment.select(*Payment.PUBLIC)
@@ -17,7 +17,7 @@ OF_ADDRESS = (
 )
 
 # One payment for each transaction and address; the schema refuses a second one.
-ADD = typed(Payment, Payment.insert(all_columns(Payment)).returning(Payment))
+ADD = rows_as(Payment, Payment.insert(all_columns(Payment)).returning(Payment))
 
 # Assigns a partial or late payment to the invoice of its address.
 SETTLE = Payment.update({Payment.invoice_id: param("invoice_id")}).where(
@@ -46,7 +46,7 @@ class PaymentWith(Payment, Invoice):  # type: ignore[misc]  # `tx_hash`, `PUBLIC
 
 
 # All outputs ever seen to an invoice's address, also vanished ones.
-OUTPUTS = typed(
+OUTPUTS = rows_as(
     OutputWith,
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
     .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
@@ -104,7 +104,7 @@ PROOFS_OF_ADDRESS = (
 # The maximum on a public page: anybody can pay an address a hundred times.
 MAX_SHOWN = 20
 _FACTS = (Payment.amount_sats, Output.block_height, Output.block_hash)
-FIRST_PROOFS = typed(
+FIRST_PROOFS = rows_as(
     OutputWith,
     PROOFS_OF_ADDRESS.select_extend(*_FACTS)
     .join(Output, on=(Output.payment_id == Payment.id))

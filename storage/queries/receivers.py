@@ -15,7 +15,7 @@ from storage.statement import (
     param,
     params,
     required_columns,
-    typed,
+    rows_as,
 )
 
 WEBHOOK = "webhook"
@@ -65,7 +65,7 @@ class ListedReceiver(Receiver):
 
 
 # All webhooks and commands, without their secrets.
-LIST = typed(
+LIST = rows_as(
     ListedReceiver,
     Receiver.select(
         *(
@@ -110,7 +110,7 @@ class MailSettings(MerchantMail, Merchant):
     """A merchant's mail settings, with columns of the merchant."""
 
 
-WANT_MAIL = typed(
+WANT_MAIL = rows_as(
     MailSettings,
     MerchantMail.select(
         MerchantMail,

@@ -19,7 +19,7 @@ from storage.models import (
     MerchantLogin,
     MerchantSession,
 )
-from storage.statement import all_columns, eq, param, required_columns, typed
+from storage.statement import all_columns, eq, param, required_columns, rows_as
 
 LINK_LIFE_MS = 600_000
 ADD_LOGIN = MerchantLogin.insert(required_columns(MerchantLogin))
@@ -38,14 +38,14 @@ class Login(NamedTuple):
 
 
 # The valid login link with a secret. Viewing its page does not use it up.
-LOGIN = typed(
+LOGIN = rows_as(
     Login,
     MerchantLogin.select(Merchant.name.alias("merchant"), MerchantLogin.till_only)
     .join(Merchant, on=(MerchantLogin.merchant_id == Merchant.id))
     .where(_IS_LOGIN),
 )
 # Deletes the login link and returns it: of two simultaneous requests only one gets a row.
-USE_LOGIN = typed(
+USE_LOGIN = rows_as(
     MerchantLogin,
     MerchantLogin.delete()
     .where(_IS_LOGIN)
@@ -69,7 +69,7 @@ class Session(MerchantSession, Merchant):  # type: ignore[misc]  # `id` is the s
     seller: str
 
 
-BY_SECRET = typed(
+BY_SECRET = rows_as(
     Session,
     MerchantSession.select(
         *(

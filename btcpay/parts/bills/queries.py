@@ -8,14 +8,14 @@ from storage.models import Event, Invoice, Merchant
 from storage.queries import invoices
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
-from storage.statement import all_columns, count_of, eq, param, params, typed
+from storage.statement import all_columns, count_of, eq, param, params, rows_as
 
 _THIS = eq(Bill.id)
 _OWN = eq(Bill.merchant_id)
 _IS_OPEN = Bill.status == BillStatus.OPEN
 BY_ID = Bill.select().where(_THIS)
 LOCKED = BY_ID.for_update()
-ADD = typed(Bill, Bill.insert(all_columns(Bill)).returning(*Bill._meta.sorted_fields))
+ADD = rows_as(Bill, Bill.insert(all_columns(Bill)).returning(*Bill._meta.sorted_fields))
 NEWEST = Bill.select().order_by(*keyset.order(Bill)).limit(param("limit"))
 POSITION = keyset.position_query(Bill).where(_OWN)
 LIST = keyset.older(Bill.select().where(_OWN), Bill)

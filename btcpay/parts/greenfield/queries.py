@@ -7,7 +7,7 @@ from btcpay.values.statuses import InvoiceStatus
 from storage.models import Invoice, Merchant, Receiver
 from storage.queries.blocks import is_given
 from storage.queries.receivers import WELL
-from storage.statement import eq, param, params, required_columns, typed
+from storage.statement import eq, param, params, required_columns, rows_as
 
 # A shop has one store, however many keys were issued for it.
 ADD = Store.insert(required_columns(Store)).on_conflict("NOTHING")
@@ -19,7 +19,7 @@ class OfMerchant(Store):
     currency: str
 
 
-BY_ID = typed(
+BY_ID = rows_as(
     OfMerchant,
     Store.select(Store, Merchant.name, Merchant.currency)
     .join(Merchant, on=(Merchant.id == Store.merchant_id))

@@ -23,7 +23,7 @@ from storage.database import Values
 from storage.queries import payments
 from storage.queries.invoices import LATELY
 from storage.queries.totals import days
-from storage.statement import as_dict, typed
+from storage.statement import as_dict, rows_as
 
 SOON = timedelta(days=7)  # parts (optional plug-ins) count what is due within this time
 DAYS = 30  # the days in the chart; they are compared with as many days before
@@ -33,7 +33,7 @@ PRICE_PATIENCE_S = 0.5  # a price that comes later is used at the next view of t
 MOST_COMING = 100  # the maximum number of invoices whose pending payments are added up
 
 # One SQL statement loads the shop's row and the counts of all parts (optional plug-ins).
-SHOP = typed(
+SHOP = rows_as(
     today.Shop,
     today.SHOP.select_extend(
         *(

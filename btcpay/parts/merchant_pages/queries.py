@@ -11,7 +11,7 @@ from storage.queries import sessions
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
-from storage.statement import TypedSelect, count_of, eq, param, typed
+from storage.statement import TypedSelect, count_of, eq, param, rows_as
 
 Q = TypeVar("Q", bound=Select)
 
@@ -56,7 +56,7 @@ def _invoices(*columns: ColumnBase) -> TypedSelect[ListedInvoice]:
         ),
         *(*Invoice.AMOUNT_DUE, Attention.reason.alias("attention"), *columns),
     ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
-    return typed(ListedInvoice, query)
+    return rows_as(ListedInvoice, query)
 
 
 _INVOICES = _invoices(
@@ -79,11 +79,11 @@ _STATES_OF_SALE = [
     for name, part in hooks.by_part(hooks.MerchantViews).items()
     if part.sale_state is not None
 ]
-_LISTED_SALES = typed(
+_LISTED_SALES = rows_as(
     ListedSale,
     _INVOICES.select_extend(_PAYMENTS_OF_SALE.alias("payments"), *_STATES_OF_SALE),
 )
-_PAYMENTS = typed(
+_PAYMENTS = rows_as(
     ListedPayment,
     Payment.select(
         *(Payment.id, Payment.amount_sats, Payment.tx_hash, Payment.created_ms),
@@ -178,7 +178,7 @@ _Other = Merchant.alias()
 _OTHERS = _Other.select(_Other.id).where(_Other.id != Merchant.id)
 
 # One SQL statement loads what every page needs, including the counts of all parts.
-SESSION = typed(
+SESSION = rows_as(
     Session,
     sessions.BY_SECRET.select_extend(
         count_of(_inbox(), MOST_IN_INBOX).alias("wanting"),
@@ -188,7 +188,7 @@ SESSION = typed(
 )
 
 # Invoices that need attention, those with the highest amount in question first.
-WANTING = typed(
+WANTING = rows_as(
     ListedInvoice,
     _INVOICES.select_extend(
         Invoice.price,
@@ -272,7 +272,7 @@ class ListedLink(PaymentLink):
     paid: int
 
 
-_OWN = typed(
+_OWN = rows_as(
     ListedLink,
     PaymentLink.select(
         PaymentLink,

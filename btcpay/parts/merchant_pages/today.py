@@ -9,7 +9,7 @@ from storage.queries import blocks, mail_servers
 from storage.queries.meta import Key
 from storage.queries.payments import OutputWith
 from storage.queries.totals import gaps
-from storage.statement import eq, param, typed
+from storage.statement import eq, param, rows_as
 
 
 def _fact(key: Key) -> Select:
@@ -38,7 +38,7 @@ class Shop(NamedTuple):
     has_mail_server: bool
 
 
-SHOP = typed(
+SHOP = rows_as(
     Shop,
     Merchant.select(
         *(Merchant.next_index, Merchant.used_before, Merchant.used_ahead),
@@ -59,7 +59,7 @@ SHOP = typed(
 )
 # The outputs that do not count yet, since they lack confirmations, newest first. There is one
 # row per invoice, with the outputs' sum and the time when the first of them was seen.
-ON_ITS_WAY = typed(
+ON_ITS_WAY = rows_as(
     OutputWith,
     Output.select(
         Output.invoice_id,

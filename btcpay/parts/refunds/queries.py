@@ -15,7 +15,7 @@ from storage.statement import (
     param,
     params,
     required_columns,
-    typed,
+    rows_as,
 )
 
 _OLDEST = Refund.seq
@@ -40,7 +40,7 @@ class RefundWith(Refund):
 
 
 BY_ID = Refund.select().where(_THIS)
-_WITH_INVOICE = typed(
+_WITH_INVOICE = rows_as(
     RefundWith,
     Refund.select(
         Refund,
@@ -64,7 +64,7 @@ OTHERS_OF_MERCHANT = (
     .limit(param("limit"))
 )
 MOST_COUNTED = 100
-TO_SEND_COUNT = typed(
+TO_SEND_COUNT = rows_as(
     tuple[int], count_of(Refund.select(Refund.id).where(_OWN & _READY), MOST_COUNTED)
 )
 # Subqueries about the merchant of an outer query: TO_SEND has, for each refund to be
@@ -83,7 +83,7 @@ OF_SALE = (
     .limit(1)
 )
 WAITS = Refund.select(Refund.id).where(_READY).limit(1)
-FIRST_MADE = typed(tuple[int | None], Refund.select(fn.MIN(Refund.created_ms)))
+FIRST_MADE = rows_as(tuple[int | None], Refund.select(fn.MIN(Refund.created_ms)))
 NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(param("limit"))
 _GIVEN = (
     Refund.invoice_id,
@@ -94,7 +94,7 @@ _GIVEN = (
     Refund.store_id,
     Refund.shop_texts,
 )
-ADD = typed(
+ADD = rows_as(
     Refund, Refund.insert(required_columns(Refund) | params(*_GIVEN)).returning(Refund)
 )
 # Payments in blocks that were known before the invoice was created, so that nobody sent
@@ -108,7 +108,7 @@ _OLDER = (
         Output.block_height <= Invoice.above_height,
     )
 )
-CAME = typed(
+CAME = rows_as(
     tuple[int],
     Payment.select(fn.COALESCE(fn.SUM(Payment.amount_sats).cast("BIGINT"), 0)).where(
         Payment.address_invoice_id == param("invoice_id"),
@@ -177,7 +177,7 @@ MOVE = Refund.update(
 _SOUGHT = Refund.select(Refund.script, Refund.amount_sats).where(
     Refund.above_height < param("height")
 )
-SOUGHT = typed(
+SOUGHT = rows_as(
     Refund,
     _SOUGHT.where(_READY).union_all(
         _SOUGHT.where(Refund.sent_height >= param("since"))
@@ -194,7 +194,7 @@ _NAMED_THERE = (
     & (Refund.named_vout == RefundOutput.vout)
 )
 EXACT = RefundOutput.select().where(_OF_SCRIPT & RefundOutput.amount_sats.in_(_SUMS))
-NAMED = typed(RefundOutput, RefundOutput.select().join(Refund, on=_NAMED_THERE))
+NAMED = rows_as(RefundOutput, RefundOutput.select().join(Refund, on=_NAMED_THERE))
 
 # Outputs to a refund's address that have sent no refund so far, nearest sum first. An
 # output that seems to have sent another refund a second time is included, since only
@@ -238,7 +238,7 @@ PRICES = RefundTransaction.select(RefundTransaction.prices).where(
 )
 
 # Deletes the rows of blocks above the last block that both branches have in common.
-DROP = typed(
+DROP = rows_as(
     RefundOutput,
     RefundOutput.delete()
     .where(RefundOutput.block_height > param("height"))

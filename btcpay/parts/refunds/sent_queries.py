@@ -7,7 +7,7 @@ from peewee import JOIN
 from btcpay.parts.refunds.models import Refund, RefundTransaction
 from storage.models import Invoice
 from storage.queries.lists import keyset
-from storage.statement import eq, param, typed
+from storage.statement import eq, param, rows_as
 
 SENT_OF_INVOICE = (
     Refund.select(Refund.sent_sats, Refund.sent_height)
@@ -28,7 +28,7 @@ _OWN = eq(Refund.merchant_id) & Refund.sent_ms.is_null(False)
 # Sorts oldest first, by the time of the block in place of the creation time.
 _BY_BLOCK = SimpleNamespace(created_ms=Refund.sent_ms, seq=Refund.seq)
 SENT = keyset.newer(
-    typed(
+    rows_as(
         SentRefund,
         Refund.select(
             *(

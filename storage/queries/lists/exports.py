@@ -4,11 +4,11 @@ from storage.models import Event, Invoice, Output, Payment
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
-from storage.statement import eq, param, typed
+from storage.statement import eq, param, rows_as
 
 # Oldest first. PAYMENTS and INVOICES use the index on merchant and time.
 PAYMENTS = keyset.newer(
-    typed(
+    rows_as(
         PaymentWith,
         Payment.select(
             *(Payment.seq, Payment.id, Payment.address_invoice_id, Payment.invoice_id),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
 from peewee import ColumnBase, Select, Tuple
 
 from storage.database import Database, Values
-from storage.statement import Typed, TypedSelect, eq, param, typed
+from storage.statement import Typed, TypedSelect, eq, param, rows_as
 
 Q = TypeVar("Q", bound=Select)
 
@@ -87,4 +87,4 @@ def position_query(model: Any) -> TypedSelect[Position]:
     at = model.created_ms.alias("at")
     place = model.seq.alias("place")
     query = model.select(at, place).where(eq(model.id))
-    return typed(Position, query)
+    return rows_as(Position, query)

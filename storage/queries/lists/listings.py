@@ -8,9 +8,9 @@ from storage.models import Attention, Invoice, Merchant
 from storage.queries import merchants
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists.keyset import P
-from storage.statement import Typed, eq, param, typed
+from storage.statement import Typed, eq, param, rows_as
 
-_LISTED = typed(
+_LISTED = rows_as(
     InvoiceWith,
     Invoice.select(
         *(
@@ -32,7 +32,7 @@ _CHOSEN = (
     .order_by(_Any.since_ms, _Any.invoice_id)
     .limit(param("limit"))
 )
-WANTING = typed(
+WANTING = rows_as(
     InvoiceWith,
     _LISTED.select_extend(Attention.reason, Attention.since_ms)
     .join(Attention, on=(Attention.invoice_id == Invoice.id))

@@ -6,7 +6,7 @@ expires, and while a payment to it is unconfirmed.
 
 from storage.models import Invoice, Output
 from storage.queries.payments import OutputWith
-from storage.statement import eq, param, typed
+from storage.statement import eq, param, rows_as
 
 _WATCHED = Invoice.select(
     *(
@@ -46,7 +46,7 @@ FAILED = Invoice.update(
 
 # Outputs in a block that do not belong to a payment yet. A new block may give them enough
 # confirmations.
-DEEPENING = typed(
+DEEPENING = rows_as(
     OutputWith,
     Output.select(Output, *Invoice.RULES, Output.payment_id.alias("settled_invoice_id"))
     .join(Invoice, on=(Invoice.id == Output.invoice_id))

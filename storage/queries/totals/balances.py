@@ -12,7 +12,7 @@ from btcpay.values.money import MAX_MONEY_SATS
 from storage import at_once
 from storage.database import Database, Values
 from storage.models import Balance, Output
-from storage.statement import eq, param, typed
+from storage.statement import eq, param, rows_as
 
 OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
     eq(Balance.merchant_id)
@@ -33,7 +33,7 @@ _SUMS = (
     _sum(Output.amount_sats).alias("total_sats"),
 )
 # The sums that the stored totals must equal; for tests and the doctor command.
-RECOMPUTED = typed(
+RECOMPUTED = rows_as(
     tuple[int, int],
     Output.select(*_SUMS).where(
         Output.vanished_ms.is_null(),
@@ -65,7 +65,7 @@ def _unspent(sats: Any) -> Any:
     return _sum(Case(None, [(Output.spent_height.is_null(False), 0)], sats))
 
 
-_OF_INVOICE = typed(
+_OF_INVOICE = rows_as(
     _Sums,
     Output.select(
         Output.merchant_id,

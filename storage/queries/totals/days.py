@@ -13,7 +13,7 @@ from btcpay.values.times import day_of, stretches, zone_of
 from storage import at_once
 from storage.database import Database, Values, group_by
 from storage.models import Merchant, MerchantDay, Payment
-from storage.statement import all_columns, eq, param, typed
+from storage.statement import all_columns, eq, param, rows_as
 
 _OWN = eq(MerchantDay.merchant_id)
 BETWEEN = (
@@ -59,7 +59,7 @@ _COUNT = MerchantDay.insert_from(
     .group_by(SQL("1"), SQL("2"), SQL("3")),
     [MerchantDay.merchant_id, MerchantDay.currency, MerchantDay.day, *_TOTALS],
 )
-_SPAN = typed(
+_SPAN = rows_as(
     tuple[int | None, int | None],
     Payment.select(fn.MIN(Payment.created_ms), fn.MAX(Payment.created_ms)).where(
         eq(Payment.merchant_id)

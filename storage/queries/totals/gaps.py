@@ -11,7 +11,7 @@ from peewee import Select, fn
 from storage import at_once
 from storage.database import Database, Values
 from storage.models import Invoice, Merchant, Output
-from storage.statement import eq, param, typed
+from storage.statement import eq, param, rows_as
 
 
 class _Place(NamedTuple):
@@ -27,7 +27,7 @@ _PAID_INDEX = Invoice.select(Invoice.address_index).where(_PAID)
 _BEFORE = _PAID_INDEX.where(param("address_index") > Invoice.address_index)
 _BEHIND = _PAID_INDEX.where(param("address_index") < Invoice.address_index)
 # The nearest paid address indexes before and after an address index.
-_AROUND = typed(
+_AROUND = rows_as(
     tuple[int, int, int | None, int | None, int],
     Select(
         [],
@@ -45,15 +45,17 @@ _AROUND = typed(
 # The highest address index of a merchant to which an output came (NULL if none), and the widest
 # step between two such indexes; the first step begins at the last address
 # that was used before the shop began, or at the index -1.
-LAST_PAID = typed(
+LAST_PAID = rows_as(
     tuple[int | None],
     Invoice.select(fn.MAX(Invoice.address_index).alias("last_paid")).where(_PAID),
 )
-WIDEST = typed(
+WIDEST = rows_as(
     tuple[int | None],
     Invoice.select(fn.MAX(Invoice.gap_before).alias("widest")).where(_PAID),
 )
-LAST_AND_WIDEST = typed(tuple[int | None, int | None], Select([], [LAST_PAID, WIDEST]))
+LAST_AND_WIDEST = rows_as(
+    tuple[int | None, int | None], Select([], [LAST_PAID, WIDEST])
+)
 _SET = Invoice.update({Invoice.gap_before: param("gap_before")}).where(
     eq(Invoice.merchant_id, Invoice.address_index)
 )

@@ -20,7 +20,7 @@ from storage.models import (
 )
 from storage.queries.meta import Key
 from storage.queries.receivers import MAILS
-from storage.statement import count_of, param, typed
+from storage.statement import count_of, param, rows_as
 
 MOST_COUNTED = 100  # the maximum number of keys, webhooks or browsers to count
 
@@ -58,7 +58,7 @@ _WEBHOOKS = Receiver.select(Receiver.id).where(
 _BACKED_UP = Fact.select(Fact.value.cast("BIGINT")).where(
     Fact.name == Key.BACKED_UP_MS.value
 )
-SUMMARY = typed(
+SUMMARY = rows_as(
     Summary,
     Merchant.select(
         Merchant.wallet_gap_limit,
