@@ -181,7 +181,7 @@ class ReturnedSats(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Receipts(Hook):
-    """Adds lines to receipts, and says what was sent back. Called by `checkout/snapshot.py`.
+    """Adds lines to receipts, and says what was sent back. Called by `checkout/notices.py`.
 
     `receipt_lines` is called for each page of a paid invoice. `returned_sats` is called
     for each page and each status request of an invoice that has ended or is overpaid.

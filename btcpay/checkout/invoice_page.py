@@ -4,7 +4,8 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from btcpay.checkout.snapshot import Notices, Snapshot, status_of
+from btcpay.checkout.notices import Notices
+from btcpay.checkout.snapshot import Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
 from btcpay.values.errors import NotFound
 from btcpay.values.money import (

@@ -1,34 +1,18 @@
-"""The views of the public pages: invoices, payment links, and the files they need."""
+"""The views of invoices' pages, and the table of all public pages."""
 
-import re
-from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
 from btcpay import hooks
+from btcpay.checkout.file_views import FileViews
 from btcpay.checkout.invoice_page import invoice_values, proofs_of
-from btcpay.checkout.link_cookie import LinkCookie
-from btcpay.checkout.link_order import redirect_to_invoice, still_to_pay
-from btcpay.checkout.link_page import (
-    GONE,
-    LinkPage,
-    LinkRefused,
-    answers,
-    link_values,
-    rate_of,
-)
-from btcpay.checkout.snapshot import (
-    notices_of,
-    returned_sats,
-    snapshot_of,
-    status_of,
-)
+from btcpay.checkout.link_views import LinkViews
+from btcpay.checkout.notices import notices_of, returned_sats
+from btcpay.checkout.snapshot import snapshot_of, status_of
 from btcpay.invoices import emails
-from btcpay.invoices.links import sum_raised
 from btcpay.settings.mail_settings import checked_address
-from btcpay.values.colours import button_text
-from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
+from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.admission import (
     WindowKeys,
@@ -36,21 +20,21 @@ from btcpay.web.admission import (
     visit_windows,
     visitor_key,
 )
-from btcpay.web.errors import STATUS, error_response
+from btcpay.web.errors import error_response
 from btcpay.web.pages import languages, render
-from btcpay.web.pages.assets import cached_file, find_asset
-from btcpay.web.pages.forms import error_message, is_amount, new_form_id, read_form
+from btcpay.web.pages.forms import new_form_id, read_form
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.paths import json_response
 from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
-from storage.queries import links, merchants
 from storage.queries.payments import MAX_SHOWN
 
 
 def blueprint(service: Service) -> Blueprint:
     """Returns the blueprint of /pay and /link, and of the files these pages need."""
     checkout = Checkout(service)
+    link = LinkViews(service, checkout.pages)
+    file = FileViews(service)
     views: list[tuple[str, str, View]] = [
         ("GET", "/", checkout.show_root),
         ("GET", "/pay/<id>", checkout.show_invoice),
@@ -58,12 +42,12 @@ def blueprint(service: Service) -> Blueprint:
         ("POST", "/pay/<id>/receipt", checkout.mail_receipt),
         ("GET", "/pay/<id>/proof", checkout.show_proof),
         ("GET", "/pay/<id>/proof.json", checkout.show_proof_file),
-        ("GET", "/link/<id>", checkout.show_link),
-        ("POST", "/link/<id>", checkout.pay_link),
-        ("GET", "/link/<id>/price", checkout.show_price),
-        ("GET", "/logo/<sha256>", checkout.show_logo),
-        ("GET", "/accent/<name>", checkout.show_accent),
-        ("GET", "/assets/<name>", checkout.show_asset),
+        ("GET", "/link/<id>", link.show_link),
+        ("POST", "/link/<id>", link.pay_link),
+        ("GET", "/link/<id>/price", link.show_price),
+        ("GET", "/logo/<sha256>", file.show_logo),
+        ("GET", "/accent/<name>", file.show_accent),
+        ("GET", "/assets/<name>", file.show_asset),
     ]
     blueprint = checkout.pages.blueprint("checkout", __name__, views, windows)
     blueprint.record_once(lambda state: languages.install(state.app))
@@ -85,12 +69,11 @@ def windows(service: Service) -> WindowKeys:
 
 
 class Checkout:
-    """The views of the public pages."""
+    """The views of the root page and of invoices' pages."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self.pages = Pages(service)
-        self._cookie = LinkCookie(service.db, service.settings)
 
     def show_root(self) -> Response:
         """Shows the front page, with the name of the merchant if there is only one.
@@ -193,122 +176,3 @@ class Checkout:
         """Returns the payment proofs in the format of `blocktill verify-proof`."""
         proofs = proofs_of(self.service, snapshot_of(self.service, id))
         return json_response([proof["document"] for proof in proofs])
-
-    def show_link(self, id: str) -> Response:
-        """Shows the page of a payment link; `?amount=` fills in an amount.
-
-        Writes nothing to the database.
-        """
-        link = self._link(id)
-        amount = request.args.get("amount", "")
-        if not is_amount(amount, link.currency):
-            return self._link_page(link)
-        return self._link_page(link, texts={"amount": amount})
-
-    def pay_link(self, id: str) -> Response:
-        """Creates or finds the invoice to pay, and redirects (303) to it.
-
-        An invalid form is shown again.
-        """
-        link = self._link(id)
-        fields = read_form()
-        texts, field_errors = answers(link, fields)
-        columns = {f"customer_{name}": text or None for name, text in texts.items()}
-        texts["amount"] = fields.get("amount", "")
-        if field_errors:
-            refusal = LinkRefused(400, field_errors=field_errors)
-            return self._link_page(link, refusal, texts)
-        page = LinkPage(link, columns)
-        try:
-            return redirect_to_invoice(self.service, self._cookie, page, fields)
-        except (InvalidRequest, PriceUnavailable) as error:
-            message = error_message(error)
-            refusal = LinkRefused(STATUS[error.code], message)
-            is_invalid = isinstance(error, InvalidRequest)
-            if is_invalid and link.amount_mode == "flexible":
-                refusal.field_errors = {"amount": message}
-            return self._link_page(link, refusal, texts)
-        except LinkRefused as refusal:
-            return self._link_page(link, refusal, texts)
-
-    def show_price(self, id: str) -> Response:
-        """Returns the exchange rate, with which the page's script converts the amount."""
-        return json_response(rate_of(self.service, self._link(id)))
-
-    def show_logo(self, sha256: str) -> Response:
-        """Returns a merchant's logo, with the media type that was stored with it.
-
-        Raises NotFound if no logo has this hash.
-        """
-        row = None
-        if re.fullmatch("[0-9a-f]{64}", sha256):
-            row = self.service.db.get_or_none(merchants.LOGO, logo_sha256=sha256)
-        if row is None:
-            raise NotFound("there is no such logo")
-        return cached_file(row.logo or b"", row.logo_type or "")
-
-    def show_accent(self, name: str) -> Response:
-        """Returns the style sheet that sets a colour in elements of the class `branded`.
-
-        `name` is the colour with a suffix, such as `2563eb.css`. Raises NotFound for
-        any other name.
-        """
-        accent = f"#{name.removesuffix('.css')}"
-        if not re.fullmatch(r"[0-9a-f]{6}\.css", name):
-            raise NotFound("there is no such colour")
-        colours = f"--accent:{accent};--on-accent:{button_text(accent)}"
-        return cached_file(f".branded{{{colours}}}\n", "text/css")
-
-    def show_asset(self, name: str) -> Response:
-        """Returns a style sheet, script or icon, compressed if the browser accepts gzip.
-
-        Raises NotFound if there is no such file.
-        """
-        match = find_asset(name)
-        if match is None:
-            raise NotFound("there is no such file")
-        asset, is_current = match
-        if request.accept_encodings.quality("gzip") > 0:
-            response = cached_file(asset.gzipped, asset.media_type, is_current)
-            response.headers["Content-Encoding"] = "gzip"
-        else:
-            response = cached_file(asset.content, asset.media_type, is_current)
-        response.headers["Vary"] = "Accept-Encoding"
-        return response
-
-    def _link(self, id: str) -> links.LinkToPay:
-        row = None
-        if is_id("lnk", id):
-            row = self.service.db.get_or_none(links.TO_PAY, id=id)
-        if row is None:
-            raise NotFound("there is no such payment link")
-        return row
-
-    def _link_page(
-        self,
-        link: links.LinkToPay,
-        refusal: LinkRefused | None = None,
-        texts: Mapping[str, str] | None = None,
-    ) -> Response:
-        brand = self.pages.brand(link.merchant_id)
-        last_id = self._cookie.last_invoice_id(link.id)
-        unpaid = None
-        if last_id:
-            unpaid = still_to_pay(self.service, LinkPage(link), last_id)
-        values = link_values(link, refusal, texts or {}, unpaid)
-        values["press"] = new_form_id()
-        values["root"] = self.service.settings.base_url
-        values["raised"] = None
-        if link.goal:
-            values["raised"] = sum_raised(self.service.db, link)
-        status = 200
-        if refusal:
-            status = refusal.status
-        elif not values["active"]:
-            status = GONE
-        page = self.pages.page("link.html", status, brand, **values)
-        if refusal and refusal.retry_after_s:
-            page.headers["Retry-After"] = str(refusal.retry_after_s)
-        if unpaid is None:
-            return render.compress(page)
-        return page

@@ -9,7 +9,8 @@ import pytest
 from btcpay.chain.follow import add_header
 from btcpay.check.apply import apply
 from btcpay.checkout.invoice_page import invoice_values
-from btcpay.checkout.snapshot import Notices, Snapshot, snapshot_of
+from btcpay.checkout.notices import Notices
+from btcpay.checkout.snapshot import Snapshot, snapshot_of
 from btcpay.languages import formats
 from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.money import btc_text, full_btc_text

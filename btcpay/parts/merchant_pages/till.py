@@ -8,12 +8,8 @@ from typing import Any
 from flask import Response
 
 from btcpay.checkout.invoice_page import invoice_values
-from btcpay.checkout.snapshot import (
-    Notices,
-    is_taken_back,
-    returned_sats,
-    snapshot_of,
-)
+from btcpay.checkout.notices import Notices, returned_sats
+from btcpay.checkout.snapshot import is_taken_back, snapshot_of
 from btcpay.invoices import create, orders, quotes
 from btcpay.merchants import branding
 from btcpay.parts.merchant_pages import queries

@@ -1,0 +1,59 @@
+"""The views of the files that public pages need: logos, colours, scripts and styles."""
+
+import re
+
+from flask import Response, request
+
+from btcpay.values.colours import button_text
+from btcpay.values.errors import NotFound
+from btcpay.web.pages.assets import cached_file, find_asset
+from btcpay.web.service import Service
+from storage.queries import merchants
+
+
+class FileViews:
+    """The views of files, which browsers may cache for ever."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def show_logo(self, sha256: str) -> Response:
+        """Returns a merchant's logo, with the media type that was stored with it.
+
+        Raises NotFound if no logo has this hash.
+        """
+        row = None
+        if re.fullmatch("[0-9a-f]{64}", sha256):
+            row = self.service.db.get_or_none(merchants.LOGO, logo_sha256=sha256)
+        if row is None:
+            raise NotFound("there is no such logo")
+        return cached_file(row.logo or b"", row.logo_type or "")
+
+    def show_accent(self, name: str) -> Response:
+        """Returns the style sheet that sets a colour in elements of the class `branded`.
+
+        `name` is the colour with a suffix, such as `2563eb.css`. Raises NotFound for
+        any other name.
+        """
+        accent = f"#{name.removesuffix('.css')}"
+        if not re.fullmatch(r"[0-9a-f]{6}\.css", name):
+            raise NotFound("there is no such colour")
+        colours = f"--accent:{accent};--on-accent:{button_text(accent)}"
+        return cached_file(f".branded{{{colours}}}\n", "text/css")
+
+    def show_asset(self, name: str) -> Response:
+        """Returns a style sheet, script or icon, compressed if the browser accepts gzip.
+
+        Raises NotFound if there is no such file.
+        """
+        match = find_asset(name)
+        if match is None:
+            raise NotFound("there is no such file")
+        asset, is_current = match
+        if request.accept_encodings.quality("gzip") > 0:
+            response = cached_file(asset.gzipped, asset.media_type, is_current)
+            response.headers["Content-Encoding"] = "gzip"
+        else:
+            response = cached_file(asset.content, asset.media_type, is_current)
+        response.headers["Vary"] = "Accept-Encoding"
+        return response

@@ -1,0 +1,106 @@
+"""The messages that an invoice's page shows in addition to its state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from btcpay import hooks
+from btcpay.chain.progress import hours_to_read, progress_of
+from btcpay.checkout.snapshot import ENDED, Snapshot
+from btcpay.invoices.stuck import Stuck, stuck_of
+from btcpay.values.statuses import CheckoutState, LinkStatus
+from btcpay.web.service import Service
+from storage.database import Database
+from storage.queries import attentions, links
+from storage.queries.lists import mempool_watch
+
+FEW_BLOCKS = 6  # about an hour of blocks, which the next checks read
+
+
+@dataclass(frozen=True)
+class Notices:
+    """The messages that an invoice's page shows in addition to its state.
+
+    - `was_undone`: a reorganisation has removed the payment from the best chain.
+    - `has_vanished`: a payment has vanished from the mempool, and other payments do not
+      cover the invoice.
+    - `link_is_active`: the invoice's payment link can create another invoice.
+    - `blocks_behind`: the number of blocks that the service has not searched for payments
+      yet; 0 if there are only a few.
+    - `hours_behind`: the estimated time to search these blocks.
+    - `receipt_lines`: the receipt lines of parts (optional plug-ins).
+    - `returned_sats`: the satoshis that the seller has sent back.
+    - `link_title`: the title of the invoice's payment link.
+    - `stuck`: the payment that has waited long for a block.
+    """
+
+    was_undone: bool = False
+    has_vanished: bool = False
+    link_is_active: bool = False
+    blocks_behind: int = 0
+    hours_behind: int = 0
+    receipt_lines: Sequence[hooks.ReceiptLine] = ()
+    returned_sats: int = 0
+    link_title: str | None = None
+    stuck: Stuck | None = None
+
+
+def notices_of(service: Service, snapshot: Snapshot) -> Notices:
+    """Returns the messages for an invoice's page.
+
+    Queries the database only for messages that the page shows in its present state.
+    """
+    row = snapshot.row
+    db = service.db
+    state = snapshot.state
+    link = None
+    if row.payment_link_id:
+        link = db.get_or_none(links.ANY_BY_ID, id=row.payment_link_id)
+    always: dict[str, Any] = {
+        "link_title": link and link.title,
+        "returned_sats": returned_sats(db, snapshot),
+        "stuck": _stuck(db, snapshot),
+    }
+    if state == CheckoutState.PAID:
+        lines = [
+            line
+            for part in hooks.of(hooks.Receipts)
+            for line in part.receipt_lines(db, row.id)
+        ]
+        return Notices(receipt_lines=lines, **always)
+    if state == CheckoutState.CANCELED:
+        return Notices(**always)
+    attention = db.get_or_none(attentions.OF_INVOICE, invoice_id=row.id)
+    has_expired = state in (CheckoutState.OVERDUE, CheckoutState.EXPIRED)
+    is_active = link is not None and link.status == LinkStatus.ACTIVE
+    progress = progress_of(db, snapshot.now)
+    behind = 0
+    if progress and progress.behind > FEW_BLOCKS:
+        behind = progress.behind
+    return Notices(
+        was_undone=bool(attention and attention.reason == "reorganised"),
+        has_vanished=snapshot.has_vanished,
+        link_is_active=has_expired and is_active,
+        blocks_behind=behind,
+        hours_behind=hours_to_read(behind, service.settings.explorer_calls_per_hour),
+        **always,
+    )
+
+
+def _stuck(db: Database, snapshot: Snapshot) -> Stuck | None:
+    if not snapshot.unconfirmed_sats:
+        return None
+    waiting = db.rows(mempool_watch.WAITING, invoice_id=snapshot.row.id)
+    return stuck_of(waiting, snapshot.now)
+
+
+def returned_sats(db: Database, snapshot: Snapshot) -> int:
+    """Returns the satoshis that the seller has sent back to the payer.
+
+    Returns 0 without a query if nothing can have been sent back.
+    """
+    has_ended = snapshot.state in ENDED
+    if not snapshot.came_sats or not (has_ended or snapshot.overpaid_sats):
+        return 0
+    parts = hooks.of(hooks.Receipts)
+    return sum(part.returned_sats(db, snapshot.row.id) for part in parts)
