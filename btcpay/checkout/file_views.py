@@ -49,11 +49,13 @@ class FileViews:
         match = find_asset(name)
         if match is None:
             raise NotFound("there is no such file")
-        asset, is_current = match
-        if request.accept_encodings.quality("gzip") > 0:
-            response = cached_file(asset.gzipped, asset.media_type, is_current)
+        asset = match.asset
+        accepts_gzip = request.accept_encodings.quality("gzip") > 0
+        content = asset.content
+        if accepts_gzip:
+            content = asset.gzipped
+        response = cached_file(content, asset.media_type, for_ever=match.is_current)
+        if accepts_gzip:
             response.headers["Content-Encoding"] = "gzip"
-        else:
-            response = cached_file(asset.content, asset.media_type, is_current)
         response.headers["Vary"] = "Accept-Encoding"
         return response

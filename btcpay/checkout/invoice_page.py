@@ -1,6 +1,7 @@
 """Computes the values that an invoice's pages show. Only listed columns reach a page."""
 
 import json
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -149,7 +150,7 @@ def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
     """
     row = snapshot.row
     left_ms = snapshot.left_ms
-    left_s = -(-max(0, left_ms or 0) // 1000)
+    left_s = math.ceil(max(0, left_ms or 0) / 1000)
     minutes, seconds = divmod(left_s, 60)
     life_ms = None
     if row.expires_ms is not None:
@@ -157,26 +158,34 @@ def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
     checked_ago_ms = None
     if row.checked_ms is not None:
         checked_ago_ms = to_ms(snapshot.now) - row.checked_ms
-    ring_percent = 0
-    if snapshot.state == CheckoutState.SEEN:
-        confirmations = min(snapshot.confirmations, snapshot.confirmations_needed)
-        ring_percent = 100 * confirmations // snapshot.confirmations_needed
-    elif is_payable and life_ms:
-        ring_percent = 100 * max(0, left_ms or 0) // life_ms
-    elif is_payable:
-        ring_percent = 100
     return {
         "left_ms": left_ms,
         "life_ms": life_ms,
         "counts_down": left_ms is not None and left_ms < COUNTDOWN_MS,
         "countdown": f"{minutes}:{seconds:02d}",
         "countdown_ms": COUNTDOWN_MS,
-        "ring_percent": ring_percent,
+        "ring_percent": _ring_percent(snapshot, is_payable, life_ms),
         "checked_ago_ms": checked_ago_ms,
         "is_unwatched": checked_ago_ms is not None and checked_ago_ms > LONG_AGO_MS,
         "long_ago_ms": LONG_AGO_MS,
         "is_new": to_ms(snapshot.now) - row.created_ms < PATIENCE_MS,
     }
+
+
+def _ring_percent(snapshot: Snapshot, is_payable: bool, life_ms: int | None) -> int:
+    """Returns how much of the ring is drawn, in percent.
+
+    `life_ms` is the time from the invoice's creation to its expiry; None if it never
+    expires.
+    """
+    if snapshot.state == CheckoutState.SEEN:
+        confirmations = min(snapshot.confirmations, snapshot.confirmations_needed)
+        return 100 * confirmations // snapshot.confirmations_needed
+    if not is_payable:
+        return 0
+    if not life_ms:
+        return 100
+    return 100 * max(0, snapshot.left_ms or 0) // life_ms
 
 
 def _beside(row: Invoice, due: Decimal) -> Money | None:

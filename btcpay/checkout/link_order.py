@@ -146,13 +146,11 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         if unpaid_id:
             return unpaid_id
         _refuse_full_page(service, page)
-        new_id = promised_id
-        # The existing invoice is paid, or its form was sent again with another amount.
-        exists = _exists(service, promised_id)
-        if exists:
-            new_id = None
-        if not exists or promised_id != visitor.next_id:
-            return _create(service, quote, new_id)
+        if not _exists(service, promised_id):
+            return _create(service, quote, promised_id)
+        if promised_id != visitor.next_id:
+            # The form's invoice is paid, or the form was sent again with another amount.
+            return _create(service, quote, None)
     # Another request has created the invoice after the paid one, so this one is
     # counted.
     return pay(service, page, visitor)
@@ -185,10 +183,7 @@ def _unpaid_id(
     order: orders.Order,
     visitor: Visitor,
 ) -> str | None:
-    """Returns the id of an unpaid invoice that this visitor created for the same order.
-
-    None if there is none.
-    """
+    """Returns the id of this visitor's unpaid invoice for the same order; None if none."""
     ids = [visitor.form_id, visitor.next_id]
     if page.is_for_one:
         ids.append(visitor.last_id)
@@ -203,6 +198,7 @@ def _unpaid_id(
 
 
 def _has_answers(row: Invoice, details: Mapping[str, object]) -> bool:
+    """True if the invoice has the name, the note and the e-mail address of `details`."""
     names = (column.name for column in Invoice.PERSONAL)
     return all(getattr(row, name) == details.get(name) for name in names)
 

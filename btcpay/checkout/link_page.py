@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from btcpay.invoices import orders
 from btcpay.invoices.links import bounds
@@ -83,11 +83,15 @@ def asks_of(link: PaymentLink) -> Texts:
     return {name: how for name, how in asks.items() if how != "no"}
 
 
-def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]:
-    """Returns the texts that the payer entered, and messages about the invalid ones.
+class FormAnswers(NamedTuple):
+    """What the payer entered: the texts, and messages about invalid ones, by field name."""
 
-    Both are dictionaries by field name.
-    """
+    texts: Texts
+    errors: Texts
+
+
+def read_answers(link: PaymentLink, fields: Mapping[str, str]) -> FormAnswers:
+    """Reads the form's fields that the link asks the payer for."""
     texts = Texts()
     field_errors = Texts()
     for name, how in asks_of(link).items():
@@ -102,7 +106,7 @@ def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]
             field_errors[name] = invisible_character_message(error) or most
         if how == "must" and not texts[name]:
             field_errors[name] = gettext("The seller needs this.")
-    return texts, field_errors
+    return FormAnswers(texts, field_errors)
 
 
 def _read_answer(name: str, text: str) -> str:

@@ -10,9 +10,9 @@ from btcpay.checkout.link_page import (
     GONE,
     LinkPage,
     LinkRefused,
-    answers,
     link_values,
     rate_of,
+    read_answers,
 )
 from btcpay.invoices.links import sum_raised
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
@@ -52,12 +52,14 @@ class LinkViews:
         """
         link = self._link(id)
         fields = read_form()
-        texts, field_errors = answers(link, fields)
-        columns = {f"customer_{name}": text or None for name, text in texts.items()}
-        texts["amount"] = fields.get("amount", "")
-        if field_errors:
-            refusal = LinkRefused(400, field_errors=field_errors)
+        answers = read_answers(link, fields)
+        texts = {**answers.texts, "amount": fields.get("amount", "")}
+        if answers.errors:
+            refusal = LinkRefused(400, field_errors=answers.errors)
             return self._link_page(link, refusal, texts)
+        columns = {
+            f"customer_{name}": text or None for name, text in answers.texts.items()
+        }
         page = LinkPage(link, columns)
         try:
             return redirect_to_invoice(self.service, self._cookie, page, fields)

@@ -62,11 +62,9 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
         "stuck": _stuck(db, snapshot),
     }
     if state == CheckoutState.PAID:
-        lines = [
-            line
-            for part in hooks.of(hooks.Receipts)
-            for line in part.receipt_lines(db, row.id)
-        ]
+        lines: list[hooks.ReceiptLine] = []
+        for part in hooks.of(hooks.Receipts):
+            lines += part.receipt_lines(db, row.id)
         return Notices(receipt_lines=lines, **always)
     if state == CheckoutState.CANCELED:
         return Notices(**always)
@@ -88,6 +86,7 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
 
 
 def _stuck(db: Database, snapshot: Snapshot) -> Stuck | None:
+    """Returns the payment that has waited long for a block; None if there is none."""
     if not snapshot.unconfirmed_sats:
         return None
     waiting = db.rows(mempool_watch.WAITING, invoice_id=snapshot.row.id)

@@ -65,19 +65,18 @@ class Snapshot:
         row = self.row
         if self.state not in ENDED:
             return row.received_sats
-        counted_sats = (
-            row.received_sats
-            if row.status == InvoiceStatus.PAID
-            else row.unconfirmed_sats
-        )
-        return counted_sats + row.unapplied_sats + row.coming_unapplied_sats
+        unapplied_sats = row.unapplied_sats + row.coming_unapplied_sats
+        if row.status == InvoiceStatus.PAID:
+            return row.received_sats + unapplied_sats
+        return row.unconfirmed_sats + unapplied_sats
 
     @property
     def unconfirmed_sats(self) -> int:
         """The part of `came_sats` that does not have enough confirmations yet."""
         row = self.row
-        unapplied_sats = row.coming_unapplied_sats if self.state in ENDED else 0
-        return row.unconfirmed_sats + unapplied_sats
+        if self.state in ENDED:
+            return row.unconfirmed_sats + row.coming_unapplied_sats
+        return row.unconfirmed_sats
 
     @property
     def overpaid_sats(self) -> int:

@@ -1,5 +1,6 @@
 """The views of invoices' pages, and the table of all public pages."""
 
+from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
@@ -9,7 +10,7 @@ from btcpay.checkout.file_views import FileViews
 from btcpay.checkout.invoice_page import invoice_values, proofs_of
 from btcpay.checkout.link_views import LinkViews
 from btcpay.checkout.notices import notices_of, returned_sats
-from btcpay.checkout.snapshot import snapshot_of, status_of
+from btcpay.checkout.snapshot import Snapshot, snapshot_of, status_of
 from btcpay.invoices import emails
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import NotFound
@@ -103,31 +104,43 @@ class Checkout:
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row.merchant_id)
         page = invoice_values(snapshot, brand, notices_of(self.service, snapshot))
-        frames = (
-            part.frame_of(self.service.db, snapshot.row)
-            for part in hooks.of(hooks.InvoiceFrame)
-        )
-        frame = next(filter(None, frames), None)
+        frame = self._frame_of(snapshot)
+        press = None
+        if page["link_id"]:
+            press = new_form_id()
         asks = emails.may_ask(
             self.service.db, self.service.settings, snapshot.row, snapshot.now
         )
         outcome = request.args.get("done")
-        values = {
-            "page": page,
-            "press": new_form_id() if page["link_id"] else None,
-            "frame": frame,
-            "asks_address": asks,
-            "invalid_email": invalid_email,
-            "is_mailed": outcome == "mailed" and not asks,
-        }
         status = 200
         if invalid_email is not None:
             status = 400
-        response = self.pages.page("invoice.html", status, brand, **values)
+        response = self.pages.page(
+            "invoice.html",
+            status,
+            brand,
+            page=page,
+            press=press,
+            frame=frame,
+            asks_address=asks,
+            invalid_email=invalid_email,
+            is_mailed=outcome == "mailed" and not asks,
+        )
         if frame:
             policy = self.pages.policy(framed_by=frame["origin"])
             response.headers["Content-Security-Policy"] = policy
         return render.compress(response)
+
+    def _frame_of(self, snapshot: Snapshot) -> Any:
+        """Returns what the first part that embeds the page in a shop says; None if none does.
+
+        A part is an optional plug-in.
+        """
+        for part in hooks.of(hooks.InvoiceFrame):
+            frame = part.frame_of(self.service.db, snapshot.row)
+            if frame:
+                return frame
+        return None
 
     def mail_receipt(self, id: str) -> Response:
         """Stores the e-mail address in the form, and puts the receipt into the outbox.
@@ -143,10 +156,9 @@ class Checkout:
             address = checked_address(text.strip())
         except ValueError:
             return self.show_invoice(id, invalid_email=text)
-        if emails.may_ask(
-            self.service.db, self.service.settings, snapshot.row, snapshot.now
-        ):
-            emails.store_address(self.service.db, snapshot.row, address, snapshot.now)
+        db = self.service.db
+        if emails.may_ask(db, self.service.settings, snapshot.row, snapshot.now):
+            emails.store_address(db, snapshot.row, address, snapshot.now)
         to = urlencode({"done": "mailed"} | languages.language_parameter())
         return Response(status=303, headers={"Location": f"../{id}?{to}"})
 

@@ -72,6 +72,7 @@ def csv_lines(records: Iterable[Row]) -> Iterator[str]:
 
 
 def table(lines: Iterable[list[str]], separator: str = ",") -> Iterator[str]:
+    """Yields the lines of a CSV file (RFC 4180), each from a list of cells."""
     for line in lines:
         file = io.StringIO(newline="")
         csv.writer(file, delimiter=separator).writerow(line)

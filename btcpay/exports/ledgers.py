@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from btcpay.exports.csv_file import csv_lines, defuse, table
 from btcpay.languages.catalogs import catalog
-from btcpay.languages.formats import signs
+from btcpay.languages.formats import has_decimal_comma
 from storage.database import Row
 
 # beancount needs accounts to be opened before their first transaction. The date is that of
@@ -19,6 +19,7 @@ KOINLY = "Koinly Date,Amount,Currency,Label,Net Worth Amount,Net Worth Currency,
 
 
 def _txid(record: Row) -> str:
+    """Returns the txid of the record's first output; "" if it has no output."""
     if not record["outputs"]:
         return ""
     outpoint = str(record["outputs"][0])
@@ -26,6 +27,7 @@ def _txid(record: Row) -> str:
 
 
 def _purpose(record: Row) -> str:
+    """Returns the reference and the description, as far as the record has them."""
     texts = [record["reference"], record["description"]]
     return " · ".join(text for text in texts if text)
 
@@ -39,7 +41,7 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
     """
     gettext = catalog(language).gettext
     mark = "."
-    if signs(language)[10] == ",":
+    if has_decimal_comma(language):
         mark = ","
     # The separator that Excel expects in that language, and the one of other languages.
     separator = ";"
@@ -140,7 +142,8 @@ def _transaction(record: Row) -> str:
         worth = f" @@ {abs(Decimal(value))} {currency}"
         income = f"{-Decimal(value)} {currency}"
     flag = "!"
-    if record["settled"] or record["amount_sats"] < 0:
+    is_refund = record["amount_sats"] < 0
+    if record["settled"] or is_refund:
         flag = "*"
     payee = _quote(record["merchant"])
     narration = _quote(_purpose(record))

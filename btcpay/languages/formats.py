@@ -77,6 +77,11 @@ def signs(language: str) -> str:
     return _to_signs(f"{_DIGITS}.,", language)
 
 
+def has_decimal_comma(language: str) -> bool:
+    """True if numbers of the language have a comma as the decimal mark."""
+    return _to_signs(".", language) == ","
+
+
 def btc(amount_sats: int, language: str) -> str:
     """Formats satoshis as bitcoin with all eight decimals: `0,00041667` in German."""
     return _to_signs(full_btc_text(amount_sats), language)

@@ -86,12 +86,7 @@ class Rate:
         if own_refresh:
             own_refresh.result()
         elif others_refresh and not self.valid_for_s():
-            may_wait = _WAITERS.acquire(blocking=False)
-            if may_wait:
-                try:
-                    wait([others_refresh])
-                finally:
-                    _WAITERS.release()
+            _wait_if_few_do(others_refresh)
         return self.cached_price()
 
     def start_refresh(self) -> Future[None] | None:
@@ -194,6 +189,17 @@ class Rate:
             len(prices),
             len(self.sources),
         )
+
+
+def _wait_if_few_do(refresh: Future[None]) -> None:
+    """Waits for another thread's refresh, unless too many threads already wait for one."""
+    may_wait = _WAITERS.acquire(blocking=False)
+    if not may_wait:
+        return
+    try:
+        wait([refresh])
+    finally:
+        _WAITERS.release()
 
 
 class Prices:

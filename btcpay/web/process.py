@@ -137,8 +137,12 @@ def close_gracefully(sock: socket.socket) -> None:
 
 
 def _wait_for_hang_up(sock: socket.socket) -> None:
+    """Waits until the client closes the connection, for HANG_UP_S seconds at most."""
     until_s = time.monotonic() + HANG_UP_S
-    while (left_s := until_s - time.monotonic()) > 0:
+    left_s: float = HANG_UP_S
+    while left_s > 0:
         sock.settimeout(left_s)
-        if not sock.recv(65_536):
+        has_closed = not sock.recv(65_536)
+        if has_closed:
             return
+        left_s = until_s - time.monotonic()

@@ -98,13 +98,14 @@ class SharedWindows:
         """
         return self._try(self._redis.ping) is not None
 
-    def _try(self, question: Callable[[], T]) -> T | None:
+    def _try(self, call: Callable[[], T]) -> T | None:
+        """Calls Redis. Returns None if the call fails, or if none may be made now."""
         if self._away and not self._may_try():
             return None
         try:
-            answer = question()
+            answer = call()
         except RedisError as error:
-            if self._is_news(away=True):
+            if self._note_state(is_away=True):
                 # Only the error's type is logged: its text, like the URL, may contain a
                 # password.
                 log.error(
@@ -113,7 +114,7 @@ class SharedWindows:
                     type(error).__name__,
                 )
             return None
-        if self._away and self._is_news(away=False):
+        if self._away and self._note_state(is_away=False):
             log.warning(
                 "BLOCKTILL_RATE_LIMIT_STORE answers again: processes share their windows"
             )
@@ -131,14 +132,14 @@ class SharedWindows:
             self._not_before_s = now_s + PAUSE_S
             return True
 
-    def _is_news(self, away: bool) -> bool:
+    def _note_state(self, is_away: bool) -> bool:
         """Remembers whether Redis is unavailable. Returns True if this has changed.
 
         If Redis is unavailable, a pause without calls begins.
         """
         with self._lock:
             was_away = self._away
-            self._away = away
-            if away:
+            self._away = is_away
+            if is_away:
                 self._not_before_s = self._monotonic_s() + PAUSE_S
-        return away != was_away
+        return is_away != was_away

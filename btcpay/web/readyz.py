@@ -58,7 +58,9 @@ class Trial:
             return True
         self._db.is_doubtful = False
         self._again_s = now_s + TRIED_EVERY_S
-        size = meta.ORDER_BYTES if was_doubtful else FEW_BYTES
+        size = FEW_BYTES
+        if was_doubtful:
+            size = meta.ORDER_BYTES
         try:
             meta.try_to_write(self._db, size)
         except PeeweeException as error:
@@ -117,7 +119,9 @@ def readiness(service: Service, trial: Trial) -> Response:
         parts = {"database": _NO_ANSWER, "check": _NO_ANSWER}
     is_ready = all(part["ok"] for part in parts.values())
     parts["rate_limits"] = _rate_limits(service)
-    status = 200 if is_ready else 503
+    status = 503
+    if is_ready:
+        status = 200
     return json_response({"ok": is_ready, **parts}, status)
 
 

@@ -26,7 +26,7 @@ def shop_pages(service: Service) -> Blueprint:
     add_path(
         blueprint,
         "/modal/btcpay.js",
-        lambda: cached_file(script, "text/javascript", False),
+        lambda: cached_file(script, "text/javascript", for_ever=False),
         "modal",
     )
     for path in ("/invoice", "/i/<invoice_id>"):

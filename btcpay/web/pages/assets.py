@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from flask import Response
 
@@ -50,7 +51,9 @@ def cached_file(
 
     `for_ever` must be False if the content can change while its URL stays the same.
     """
-    cache = FOR_EVER if for_ever else "no-store"
+    cache = "no-store"
+    if for_ever:
+        cache = FOR_EVER
     return Response(content, content_type=media_type, headers={"Cache-Control": cache})
 
 
@@ -62,12 +65,21 @@ def asset_path(file: str) -> str:
     return f"assets/{_assets()[file].name}"
 
 
-def find_asset(name: str) -> tuple[Asset, bool] | None:
-    """Finds a static file by its name with a hash.
+class AssetMatch(NamedTuple):
+    """A static file that was requested by its name with a hash.
 
-    Returns the file, and True if the hash is that of its present content. Returns None
-    if there is no such file. A page of an older version of the service may request an
-    old hash; it gets the present file.
+    `is_current` is True if the hash is that of the file's present content.
+    """
+
+    asset: Asset
+    is_current: bool
+
+
+def find_asset(name: str) -> AssetMatch | None:
+    """Finds a static file by its name with a hash; None if there is no such file.
+
+    A page of an older version of the service may request an old hash; it gets the
+    present file.
     """
     match = _NAME_WITH_HASH.fullmatch(name)
     if match is None:
@@ -75,7 +87,7 @@ def find_asset(name: str) -> tuple[Asset, bool] | None:
     asset = _assets().get(match[1] + match[2])
     if asset is None:
         return None
-    return asset, asset.name == name
+    return AssetMatch(asset, is_current=asset.name == name)
 
 
 @functools.cache

@@ -47,8 +47,10 @@ class Pages:
         self._styles = [STYLE]
         if own_style:
             self._styles.append(own_style)
+        self._testing = None
         network = service.settings.network.name
-        self._testing = None if network == "mainnet" else network
+        if network != "mainnet":
+            self._testing = network
         if frame_ancestors is None:
             frame_ancestors = service.settings.frame_ancestors
         self._frame_ancestors = " ".join(frame_ancestors)
