@@ -34,15 +34,19 @@ def ipv6(shop: Shop) -> Iterator[Finding]:
         host = parts.hostname or ""
         if is_near(host):
             continue
-        addresses = _addresses(
-            host, parts.port or DEFAULT_PORTS[parts.scheme or "http"]
-        )
-        of_6 = [address for address in addresses if address[0] == socket.AF_INET6]
-        of_4 = [address for address in addresses if address[0] == socket.AF_INET]
-        if of_6 and of_4:
-            if not _answers(of_6) and _answers(of_4):
+        port = parts.port or DEFAULT_PORTS[parts.scheme or "http"]
+        addresses = _addresses(host, port)
+        ipv6_addresses = _of_family(addresses, socket.AF_INET6)
+        ipv4_addresses = _of_family(addresses, socket.AF_INET)
+        if ipv6_addresses and ipv4_addresses:
+            if not _answers(ipv6_addresses) and _answers(ipv4_addresses):
                 yield Finding(NAME, YELLOW, SENTENCE.format(host=host), REMEDY)
             return
+
+
+def _of_family(addresses: list[Address], family: int) -> list[Address]:
+    """Returns the addresses of this family, IPv4 or IPv6."""
+    return [address for address in addresses if address[0] == family]
 
 
 def _addresses(host: str, port: int) -> list[Address]:

@@ -7,6 +7,7 @@ other users. The disk must have free space.
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import Settings
@@ -27,11 +28,21 @@ SERVER_REMEDY = (
 )
 
 
-def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
-    """Returns the finding about the database, and the opened database.
+class Examination(NamedTuple):
+    """The finding about the database, and the opened database.
 
-    The database is None if it cannot be read; it is returned if it can be read but not
-    written. If `is_whole`, checks every page of a SQLite file, which takes seconds for
+    `db` is None if the database cannot be read. If it can be read but not written, `db`
+    is set and the finding is red.
+    """
+
+    finding: Finding
+    db: Database | None
+
+
+def examine(settings: Settings, every_page: bool) -> Examination:
+    """Opens the database, and returns the finding about it.
+
+    If `every_page` is True, checks every page of a SQLite file, which takes seconds for
     a large file.
     """
     remedy = SERVER_REMEDY
@@ -42,21 +53,21 @@ def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | Non
         db = open_database(settings.database_url)
         with db.borrow_connection():
             versions.refuse_unfit(db)
-            if is_whole and not db.is_server:
+            if every_page and not db.is_server:
                 _require_whole(db)
             finding = _version(db, settings)
     except DatabaseNotReady as error:
         sentence, _, own_remedy = str(error).partition(": ")
-        return Finding(NAME, RED, sentence, own_remedy), None
+        return Examination(Finding(NAME, RED, sentence, own_remedy), None)
     except PeeweeException as error:
         sentence = f"cannot be used: {in_one_line(error)}"
-        return Finding(NAME, RED, sentence, remedy), None
+        return Examination(Finding(NAME, RED, sentence, remedy), None)
     try:
         meta.try_to_write(db)
     except PeeweeException as error:
         sentence = f"takes no writes: {in_one_line(error)}"
-        return Finding(NAME, RED, sentence, remedy), db
-    return finding, db
+        return Examination(Finding(NAME, RED, sentence, remedy), db)
+    return Examination(finding, db)
 
 
 def _require_whole(db: Database) -> None:
@@ -126,6 +137,7 @@ def modes(shop: Shop) -> Iterator[Finding]:
 
 
 def _mode(path: Path) -> int:
+    """Returns the file mode with its permission bits; 0 if there is no such file."""
     if path.exists():
         return path.stat().st_mode
     return 0

@@ -92,7 +92,7 @@ def mail_server(shop: Shop, db: Database | None) -> Iterator[Finding]:
     settings = shop.settings
     account = None
     if is_in_settings(settings):
-        if not (settings.smtp_url and settings.mail_from):
+        if settings.smtp_url is None or settings.mail_from is None:
             sentence = (
                 "only one of BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM is set:"
                 " no mail is sent"

@@ -46,7 +46,8 @@ def _base_url(settings: Settings) -> Finding:
         sentence += ", a name from the examples, which nobody can own"
         remedy = "set BLOCKTILL_BASE_URL to the https:// root of your own domain"
         return Finding("base URL", colour, sentence, remedy)
-    if is_real_money and (not _is_encrypted(settings) or is_here(host)):
+    is_public = _is_encrypted(settings) and not is_here(host)
+    if is_real_money and not is_public:
         remedy = "set BLOCKTILL_BASE_URL to the public https:// root"
         return Finding("base URL", YELLOW, f"{sentence} with real bitcoin", remedy)
     return Finding("base URL", GREEN, sentence)

@@ -88,34 +88,39 @@ def make(
             existing = db.get_or_none(queries.BY_ID, id=order.id)
         if existing:
             return existing
-        total = _sum(db, order)
-        reason = None
-        if order.reason:
-            reason = checked_line("reason", order.reason)
-        asked_amount = None
-        asked_currency = None
-        if order.asked:
-            asked_amount = f"{order.asked.amount:f}"
-            asked_currency = order.asked.currency
-        row = db.get(
-            queries.ADD,
-            id=order.id or new_id("rfd"),
-            merchant_id=order.merchant_id,
-            invoice_id=order.invoice_id,
-            status=RefundStatus.REQUESTED,
-            amount_sats=total.sats,
-            basis=total.basis,
-            asked_amount=asked_amount,
-            asked_currency=asked_currency,
-            reason=reason,
-            store_id=order.store_id,
-            shop_texts=order.shop_texts,
-            created_ms=to_ms(now),
-        )
+        row = _add(db, order, now)
         note(db, row, Kind.REFUND_MADE, now)
         if order.address:
             return _give_address(db, settings, row, order.address, now)
         return publish_resource(db, RESOURCE, row.id, RefundKind.REQUESTED, now)
+
+
+def _add(db: Database, order: RefundRequest, now: datetime) -> Refund:
+    """Stores the row of a new refund. Raises the errors of `make`."""
+    total = _sum(db, order)
+    reason = None
+    if order.reason:
+        reason = checked_line("reason", order.reason)
+    asked_amount = None
+    asked_currency = None
+    if order.asked:
+        asked_amount = f"{order.asked.amount:f}"
+        asked_currency = order.asked.currency
+    return db.get(
+        queries.ADD,
+        id=order.id or new_id("rfd"),
+        merchant_id=order.merchant_id,
+        invoice_id=order.invoice_id,
+        status=RefundStatus.REQUESTED,
+        amount_sats=total.sats,
+        basis=total.basis,
+        asked_amount=asked_amount,
+        asked_currency=asked_currency,
+        reason=reason,
+        store_id=order.store_id,
+        shop_texts=order.shop_texts,
+        created_ms=to_ms(now),
+    )
 
 
 class _Sum(NamedTuple):
@@ -207,11 +212,14 @@ def _give_address(
         raise ChangeRefused(
             "taken", "another merchant's refund waits for this address: take a new one"
         )
-    tip = blocks.tip_height(db)
-    values: Values = {"address": to.address, "script": to.script.hex()}
-    values["above_height"] = tip
-    if tip is None:
-        values["above_height"] = -1
+    above_height = blocks.tip_height(db)
+    if above_height is None:
+        above_height = -1
+    values: Values = {
+        "address": to.address,
+        "script": to.script.hex(),
+        "above_height": above_height,
+    }
     return step(db, row, GIVEN, now, values)
 
 

@@ -63,36 +63,35 @@ def _of_script(
     exact_outputs = db.rows(queries.EXACT, script=script)
     named_outputs = db.rows(queries.NAMED, script=script)
     outputs = list(dict.fromkeys([*exact_outputs, *named_outputs]))
-    outputs_by_refund, repeated = decide(list(refunds.values()), outputs)
-    changed_refunds = []
-    for row in refunds.values():
-        outpoint_now = None
-        if row.id in outputs_by_refund:
-            output = outputs_by_refund[row.id]
-            outpoint_now = (output.txid, output.vout)
-        if outpoint_now != _outpoint_of(row):
-            changed_refunds.append(row)
-    changed_outputs = []
-    repeated_ids: set[str] = set()
-    for output in (*lost_outputs, *outputs):
-        id_before = output.again_of
-        id_now = repeated.get(output)
-        if id_before != id_now:
-            changed_outputs.append(output)
-            repeated_ids.update(filter(None, (id_before, id_now)))
+    decision = decide(list(refunds.values()), outputs)
+    changed_refunds = [
+        row
+        for row in refunds.values()
+        if not _is_sent_by(row, decision.sent.get(row.id))
+    ]
+    changed_outputs = [
+        output
+        for output in (*lost_outputs, *outputs)
+        if output.again_of != decision.repeated.get(output)
+    ]
     _undo(db, refunds, changed_refunds, changed_outputs, now)
     for row in changed_refunds:
-        if row.id in outputs_by_refund:
-            _send(db, row, outputs_by_refund[row.id], now)
-    _store_repeats(db, refunds, changed_outputs, repeated, now)
+        if row.id in decision.sent:
+            _send(db, row, decision.sent[row.id], now)
+    _store_repeats(db, refunds, changed_outputs, decision.repeated, now)
+    repeated_ids: set[str] = set()
+    for output in changed_outputs:
+        for id in (output.again_of, decision.repeated.get(output)):
+            if id is not None:
+                repeated_ids.add(id)
     return changed_refunds + [refunds[id] for id in repeated_ids]
 
 
-def _outpoint_of(refund: Refund) -> tuple[str, int | None] | None:
-    """Returns txid and vout of the output that sends the refund; None if there is none."""
-    if refund.tx_hash is None:
-        return None
-    return refund.tx_hash, refund.vout
+def _is_sent_by(refund: Refund, output: RefundOutput | None) -> bool:
+    """True if the refund is stored as sent by this output; for None, as not sent."""
+    if output is None:
+        return refund.tx_hash is None
+    return (refund.tx_hash, refund.vout) == (output.txid, output.vout)
 
 
 def _undo(
@@ -163,6 +162,7 @@ def _worth(
     prices: Mapping[str, str],
     currency: str,
 ) -> str | None:
+    """Returns the output's value in the currency as text; None if the price is unknown."""
     price = prices.get(currency)
     if price is None:
         return None

@@ -37,10 +37,10 @@ def matches(db: Database, height: int, block: ProvenBlock) -> OutputsByScript:
     )
     outputs_by_script: OutputsByScript = {}
     for script, refunds in refunds_by_script.items():
-        if outputs := block.contents.outputs_by_script.get(bytes.fromhex(script)):
-            outputs_by_script[script] = worth_keeping(
-                (row.amount_sats for row in refunds), outputs
-            )
+        outputs = block.contents.outputs_by_script.get(bytes.fromhex(script))
+        if outputs:
+            sums_sats = [row.amount_sats for row in refunds]
+            outputs_by_script[script] = worth_keeping(sums_sats, outputs)
     return outputs_by_script
 
 
@@ -58,8 +58,6 @@ def connect_block(
     Also stores a proof of each transaction, and the prices. `matches` is the result of
     the function `matches`. `prices` has the price of one bitcoin by currency.
     """
-    texts_by_currency = {code: str(price) for code, price in prices.items()}
-    price_texts = json.dumps(texts_by_currency)
     new: list[Values] = []
     positions: set[int] = set()
     for script, outputs in matches.items():
@@ -76,18 +74,18 @@ def connect_block(
                 "again_of": None,
             }
             new.append(row)
+    texts_by_currency = {code: str(price) for code, price in prices.items()}
     for position in sorted(positions):
         txid = block.txid(position)
         evidence = block.evidence(position)
         proof = to_document(evidence, txid, b"", settings.network.name, 1)
-        document = json.dumps(proof)
-        columns: Values = {
-            "txid": txid,
-            "block_height": height,
-            "document": document,
-            "prices": price_texts,
-        }
-        db.run(queries.ADD_TRANSACTION, **columns)
+        db.run(
+            queries.ADD_TRANSACTION,
+            txid=txid,
+            block_height=height,
+            document=json.dumps(proof),
+            prices=json.dumps(texts_by_currency),
+        )
     at_once.run(db, queries.ADD_OUTPUT, new)
     at_once.run(db, queries.MOVE, new)
     decide_again(db, settings, matches, now)

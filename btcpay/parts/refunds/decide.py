@@ -83,17 +83,17 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
         if output in used_outputs:
             continue
         same_sum = _refunds_of_sum(refunds, output)
-        waiting = next(
-            (row for row in same_sum if row.id not in outputs_by_refund), None
-        )
+        waiting = [row for row in same_sum if row.id not in outputs_by_refund]
         if waiting:
-            outputs_by_refund[waiting.id] = output
+            oldest = waiting[0]
+            outputs_by_refund[oldest.id] = output
         else:
             unused.append(output)
     repeated: dict[RefundOutput, str] = {}
     for output in unused:
-        if id := _id_of_sent_before(refunds, output, outputs_by_refund):
-            repeated[output] = id
+        refund_id = _id_of_sent_before(refunds, output, outputs_by_refund)
+        if refund_id:
+            repeated[output] = refund_id
     return Decision(outputs_by_refund, repeated)
 
 

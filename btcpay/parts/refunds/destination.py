@@ -49,22 +49,28 @@ def parse(db: Database, network: Network, text: str, amount_sats: int) -> Destin
             error.kind, f"this is no address that can be used: {error}"
         ) from None
     scripts = [_script_of(address, network) for address in addresses]
-    script = next((each for each in scripts if _kind_of(each)), None)
-    if script is None:
+    usable = [script for script in scripts if _kind_of(script)]
+    if not usable:
         raise ChangeRefused(
             "kind", "blocks are not searched for addresses of this kind"
         )
+    script = usable[0]
     if db.get_or_none(queries.IS_OURS, script=script.hex()):
         raise ChangeRefused(
             "own", "this is an address of this service, not the payer's"
         )
-    if amount_sats < (least := DUST_LIMITS_SATS[len(script)]):
-        message = f"{amount_sats} satoshis cannot be sent: wallets send at least {least} to it"
+    least_sats = DUST_LIMITS_SATS[len(script)]
+    if amount_sats < least_sats:
+        message = (
+            f"{amount_sats} satoshis cannot be sent: wallets send at least {least_sats}"
+            " to it"
+        )
         raise ChangeRefused("dust", message)
     return Destination(address_of(script, network), script, _kind_of(script) or "")
 
 
 def _kind_of(script: bytes) -> str | None:
+    """Returns the script's kind; None if blocks are not searched for it."""
     return _KINDS.get(script[:2].hex())
 
 

@@ -41,16 +41,25 @@ def _record(merchant: Merchant, row: SentRefund) -> Row:
     Its value in currencies is the value at the time when it was sent.
     """
     sats = row.sent_sats or row.amount_sats
-    quote = row.price_usd and value_of(sats, Decimal(row.price_usd), "USD")
+    usd_at_quote = None
+    if row.price_usd:
+        usd_at_quote = str(value_of(sats, Decimal(row.price_usd), "USD"))
     return record_of(merchant, row, -sats) | {
         "settled": False,
         "description": row.reason,
-        "value_at_receipt": row.value_at_sending and f"-{row.value_at_sending}",
-        "usd_at_receipt": row.usd_at_sending and f"-{row.usd_at_sending}",
-        "usd_at_quote": quote and f"-{quote}",
+        "value_at_receipt": _negative(row.value_at_sending),
+        "usd_at_receipt": _negative(row.usd_at_sending),
+        "usd_at_quote": _negative(usd_at_quote),
         "outputs": [f"{row.tx_hash}:{row.vout}"],
         "block_height": row.sent_height,
     }
+
+
+def _negative(amount: str | None) -> str | None:
+    """Returns the positive amount with a minus sign; None for None."""
+    if amount is None:
+        return None
+    return f"-{amount}"
 
 
 def labels(db: Database, merchant: Merchant) -> Iterator[Row]:

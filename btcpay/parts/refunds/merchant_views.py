@@ -112,29 +112,11 @@ def make(visit: Visit, id: str) -> Response:
     if sums.is_sent_twice(visit.service.db, id):
         return visit.redirect(f"/invoices/{id}", done="refund_changed")
     service = visit.service
-    form = visit.form
-    order = actions.RefundRequest(
-        visit.merchant_id,
-        id,
-        reason=form.get("reason", "").strip() or None,
-        address=form.get("address"),
-        id=f"rfd_{visit.form_secret()[:ID_CHARACTERS]}",
-        left_sats=form.get("left"),
-    )
     try:
-        text = form.get("amount", "").strip()
-        # If the amount is still the one that the form offered, the refund is of exactly
-        # what is left.
-        if text and text != form.get("offered"):
-            price = live_price(service.prices, visit.now, visit.currency).in_currency
-            amount = visit.amount(text)
-            order = order._replace(
-                amount_sats=sums.sats_at(amount, price),
-                asked=Money(amount, visit.currency),
-            )
+        order = _order_of(visit, id)
         actions.make(service.db, service.settings, order, visit.now)
     except AmountRefused as error:
-        entry = text[:LONGEST_AMOUNT]
+        entry = visit.form.get("amount", "").strip()[:LONGEST_AMOUNT]
         return visit.redirect(
             f"/invoices/{id}", done=f"refund_{error.code}", amount=entry
         )
@@ -146,6 +128,35 @@ def make(visit: Visit, id: str) -> Response:
             sign["sign"] = error.sign
         return visit.redirect(f"/invoices/{id}", done="refund_reason", **sign)
     return visit.redirect("/refunds", done="made")
+
+
+def _order_of(visit: Visit, invoice_id: str) -> actions.RefundRequest:
+    """Returns the request for a refund that the form makes.
+
+    Raises AmountRefused, PriceUnavailable or ChangeRefused if the form has an amount of
+    money that cannot be read or converted.
+    """
+    form = visit.form
+    order = actions.RefundRequest(
+        visit.merchant_id,
+        invoice_id,
+        reason=form.get("reason", "").strip() or None,
+        address=form.get("address"),
+        id=f"rfd_{visit.form_secret()[:ID_CHARACTERS]}",
+        left_sats=form.get("left"),
+    )
+    text = form.get("amount", "").strip()
+    # If the amount is still the one that the form offered, the refund is of exactly what
+    # is left.
+    if not text or text == form.get("offered"):
+        return order
+    prices = visit.service.prices
+    price = live_price(prices, visit.now, visit.currency).in_currency
+    amount = visit.amount(text)
+    return order._replace(
+        amount_sats=sums.sats_at(amount, price),
+        asked=Money(amount, visit.currency),
+    )
 
 
 def confirm_sent(visit: Visit, id: str, output: str) -> Response:
@@ -165,6 +176,7 @@ def confirm_sent(visit: Visit, id: str, output: str) -> Response:
 
 
 def _drop(to: steps.Step, outcome: str, visit: Visit, id: str) -> Response:
+    """Applies the step to the refund, and redirects (303) to the list of refunds."""
     visit.get_or_404(queries.BY_ID, "rfd", id)
     try:
         actions.drop(visit.service.db, id, to, visit.now)
@@ -184,14 +196,17 @@ def today_lines(counts: Mapping[str, int]) -> list[Line]:
 
 
 def inbox_lines(visit: Visit) -> list[Line]:
+    """Returns the lines of `today_lines`, with the number from the database."""
     own: Values = {"merchant_id": visit.merchant_id}
-    return _lines_of(visit.service.db.get(queries.TO_SEND_COUNT, **own)[0])
+    (to_send_count,) = visit.service.db.get(queries.TO_SEND_COUNT, **own)
+    return _lines_of(to_send_count)
 
 
-def _lines_of(to_send: int) -> list[Line]:
-    if not to_send:
+def _lines_of(to_send_count: int) -> list[Line]:
+    """Returns a sentence with the number of refunds to be sent; [] if there are none."""
+    if not to_send_count:
         return []
-    number = formats.whole(to_send, current_language())
+    number = formats.whole(to_send_count, current_language())
     text = gettext("Refunds to be sent: %(number)s", number=number)
     return [(text, "/refunds", {})]
 

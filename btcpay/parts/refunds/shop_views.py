@@ -102,6 +102,7 @@ def _sats_of_variant(
     body: Json,
     came_sats: int,
 ) -> int:
+    """Returns the sum of the refund in satoshis, by the variant that the shop names."""
     match body["refundVariant"]:
         case "RateThen":
             return came_sats
@@ -111,12 +112,11 @@ def _sats_of_variant(
             if "customAmount" not in body:
                 raise ValidationError("is required", "customAmount")
             return _sats(service, body["customAmount"], body["customCurrency"])
-    then = price_of(order)
+    # What came is converted at the order's price, and sent back at the current price.
     currency = amount_due(order).currency
-    worth = Decimal(came_sats) * then / SATS_PER_BTC
-    return sums.sats_at(
-        worth, live_price(service.prices, service.now(), currency).in_currency
-    )
+    worth_then = Decimal(came_sats) * price_of(order) / SATS_PER_BTC
+    price_now = live_price(service.prices, service.now(), currency).in_currency
+    return sums.sats_at(worth_then, price_now)
 
 
 def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
@@ -142,7 +142,8 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
         if code == "SATS":
             code = BTC
             amount = amount / SATS_PER_BTC
-        code = code if code == BTC else checked_currency(code)
+        if code != BTC:
+            code = checked_currency(code)
         price = live_price(service.prices, service.now(), code)
         worth_usd(amount, price)
     except (CommandError, TooMuch) as error:
@@ -171,6 +172,7 @@ def _create_refund(
 
 
 def show(service: Service, _store: hooks.PlugInShop, row: Refund) -> Json:
+    """Returns the refund in the form of Greenfield's pull payment."""
     texts = json.loads(row.shop_texts or "{}")
     return {
         "id": row.id,

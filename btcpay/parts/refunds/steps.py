@@ -98,7 +98,7 @@ def note(
         return
     detail: dict[str, Any] = {"id": row.id, "amount_sats": row.amount_sats}
     if by:
-        detail |= {"txid": by[0], "vout": by[1]}
+        detail["txid"], detail["vout"] = by
     if sent_sats not in (None, row.amount_sats):
         detail["sent_sats"] = sent_sats
     record(db, row.invoice_id, kind, detail, now)

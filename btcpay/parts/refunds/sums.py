@@ -48,12 +48,16 @@ def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> D
     excess_sats = 0
     if invoice.status == InvoiceStatus.PAID:
         excess_sats = max(0, came_sats - invoice.amount_sats)
-    basis: Basis = "excess" if excess_sats else "all"
+    basis: Basis = "all"
+    if excess_sats:
+        basis = "excess"
     for row in refunds:
         if row.basis:
             basis = cast(Basis, row.basis)
             break
-    owed_sats = excess_sats if basis == "excess" else came_sats
+    owed_sats = came_sats
+    if basis == "excess":
+        owed_sats = excess_sats
     return Default(basis, max(0, owed_sats - total_sats_of(refunds)))
 
 
