@@ -67,19 +67,14 @@ def make(
     """
     zone = zone_at(db, order.merchant_id)
     id = id or new_id("bil")
-    series = dict[str, Any]()
+    columns = dict(order.details)
     if terms.every:
         first = now.astimezone(zone).replace(tzinfo=None)
-        until = terms.until
-        if until and until < first.date():
-            raise ChangeRefused("until", "the last day is over")
-        series = {"series_id": id, "first_local": first.isoformat(), "renews": 1}
-        if until is not None:
-            series["until_day"] = number_of(until)
-        series["renews_ms"] = renewal_ms(first, terms.every, 1, until, zone)
+        columns["series_id"] = id
+        columns |= _series_columns(first, terms.every, terms.until, zone)
     new = blank(
         Bill,
-        **dict(order.details) | series,
+        **columns,
         id=id,
         merchant_id=order.merchant_id,
         amount=str(order.amount),
@@ -91,7 +86,31 @@ def make(
     return _add(db, new, zone, now)
 
 
+def _series_columns(
+    first: datetime,
+    every: str,
+    until: date | None,
+    zone: ZoneInfo,
+) -> dict[str, Any]:
+    """Returns the columns of a series' first bill that say when the next ones are created.
+
+    `first` is the local time of the first bill. Raises ChangeRefused with the code
+    `until` if the last day of the series is in the past.
+    """
+    if until and until < first.date():
+        raise ChangeRefused("until", "the last day is over")
+    columns = {
+        "first_local": first.isoformat(),
+        "renews": 1,
+        "renews_ms": renewal_ms(first, every, 1, until, zone),
+    }
+    if until is not None:
+        columns["until_day"] = number_of(until)
+    return columns
+
+
 def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
+    """Stores an open bill with its due time, its mails and its event. Returns its row."""
     now_ms = to_ms(now)
     at_ms = due_ms(now_ms, new.due_days, zone)
     new = replace(
@@ -137,12 +156,10 @@ def renew(db: Database, id: str, now: datetime) -> bool:
     """
     with db.write():
         first = db.get(queries.BY_ID, id=id)
-        if (
-            first.renews_ms is None
-            or first.renews_ms > to_ms(now)
-            or first.held_ms is not None
-        ):
-            return False
+        if first.renews_ms is None or first.held_ms is not None:
+            return False  # the series has ended or is suspended
+        if first.renews_ms > to_ms(now):
+            return False  # the period has not begun
         # The merchant's row is not locked here. A payment locks the bill's row first
         # and the merchant's row second, so locking both here could deadlock.
         zone = zone_at(db, first.merchant_id)
@@ -201,20 +218,20 @@ def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
     with db.write():
         balances.lock(db, RESOURCE.find(db, bill_id).merchant_id)
         bill = db.get(queries.LOCKED, id=bill_id)
-        had_series = db.run(queries.END_SERIES, id=bill.series_id or bill.id)
-        if db.run(queries.END, id=bill.id):
-            publish_resource(db, RESOURCE, bill.id, BillKind.ENDED, now)
-            for row in db.rows(queries.INVOICES, id=bill.id):
-                if row.status == InvoiceStatus.OPEN:
-                    manual.cancel(
-                        db,
-                        settings,
-                        row.id,
-                        now,
-                        force=True,
-                        where="with its bill",
-                    )
-        elif not had_series:
+        has_ended_series = db.run(queries.END_SERIES, id=bill.series_id or bill.id)
+        has_ended_bill = db.run(queries.END, id=bill.id)
+        if not has_ended_series and not has_ended_bill:
             raise ChangeRefused(
                 "not_open", f"the bill is {bill.status}: there is nothing to end"
             )
+        if has_ended_bill:
+            publish_resource(db, RESOURCE, bill.id, BillKind.ENDED, now)
+            _cancel_open_invoices(db, settings, bill, now)
+
+
+def _cancel_open_invoices(
+    db: Database, settings: Settings, bill: Bill, now: datetime
+) -> None:
+    for row in db.rows(queries.INVOICES, id=bill.id):
+        if row.status == InvoiceStatus.OPEN:
+            manual.cancel(db, settings, row.id, now, force=True, where="with its bill")

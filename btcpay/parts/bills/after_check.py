@@ -28,8 +28,9 @@ def on_check(db: Database, settings: Settings, now: datetime) -> None:
             renew_missed(db, series, now)
         except BadRow as error:
             log.error("bill %s cannot be renewed: %s", series.id, error)
-    if days := settings.email_retention_days:
-        db.run(queries.ERASE, before=to_ms(now - timedelta(days=days)))
+    retention_days = settings.email_retention_days
+    if retention_days:
+        db.run(queries.ERASE, before=to_ms(now - timedelta(days=retention_days)))
 
 
 HOOK = hooks.AfterCheck(on_check=on_check)

@@ -54,7 +54,10 @@ def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
         return False
     if name == "paid":
         return bill.status == BillStatus.PAID
-    return bill.status == BillStatus.OPEN and (name != "soon" or now_ms <= bill.due_ms)
+    if bill.status != BillStatus.OPEN:
+        return False
+    is_overdue = now_ms > bill.due_ms
+    return not (name == "soon" and is_overdue)
 
 
 def compose(

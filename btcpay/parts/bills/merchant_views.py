@@ -61,6 +61,7 @@ def state_of(bill: Bill, now_ms: int) -> str:
 
 
 def show_list(visit: Visit) -> Response:
+    """Returns a page of the merchant's bills, newest first; `?status=` chooses a list."""
     status = visit.choice("status", LISTS)
     now_ms = to_ms(visit.now)
     of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
@@ -76,11 +77,13 @@ def show_list(visit: Visit) -> Response:
 
 
 def show(visit: Visit, id: str) -> Response:
+    """Returns the merchant's page of a bill. Raises NotFound if there is no such bill."""
     bill = visit.get_or_404(queries.BY_ID, "bil", id)
     db = visit.service.db
     settings = visit.service.settings
     url = RESOURCE.url_of(settings.base_url, id)
     first = None
+    renews_ms = None
     series: list[Bill] = []
     if bill.series_id:
         own: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
@@ -89,11 +92,12 @@ def show(visit: Visit, id: str) -> Response:
         first = series[-1]
         if first.id != bill.series_id:
             first = db.get(queries.BY_ID, id=bill.series_id)
+        renews_ms = first.renews_ms
     mail = text_of(
         "new",
         bill,
         visit.session.seller,
-        first.renews_ms if first else None,
+        renews_ms,
         url,
         current_language(),
         visit.zone,
@@ -119,6 +123,7 @@ def show(visit: Visit, id: str) -> Response:
 
 
 def end(visit: Visit, id: str) -> Response:
+    """Ends the bill and its series, and redirects (303) to its page."""
     visit.get_or_404(queries.BY_ID, "bil", id)
     outcome = "ended"
     try:
@@ -150,24 +155,30 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
 
     The times are in unix milliseconds. Each sentence has the missing sums by currency.
     """
-    of: Values = {
-        "merchant_id": visit.merchant_id,
-        "since": since_ms,
-        "before": before_ms,
-    }
-    of["limit"] = queries.MOST_COUNTED
-    bills_by_kind = group_by(
-        visit.service.db.rows(queries.OPEN, **of),
-        lambda bill: "overdue" if bill.due_ms < to_ms(visit.now) else "due",
+    bills = visit.service.db.rows(
+        queries.OPEN,
+        merchant_id=visit.merchant_id,
+        since=since_ms,
+        before=before_ms,
+        limit=queries.MOST_COUNTED,
     )
-    return [
-        _line(kind, len(bills), f" ({_sums(bills)})")
-        for kind, bills in bills_by_kind.items()
-    ]
+
+    def kind_of(bill: Bill) -> str:
+        if bill.due_ms < to_ms(visit.now):
+            return "overdue"
+        return "due"
+
+    lines = []
+    for kind, bills_of_kind in group_by(bills, kind_of).items():
+        lines.append(_line(kind, len(bills_of_kind), f" ({_sums(bills_of_kind)})"))
+    return lines
 
 
 def _line(kind: str, number: int, sums: str = "") -> Line:
-    more = "+" if number == queries.MOST_COUNTED else ""
+    """Returns the sentence about a number of bills; `kind` is "overdue" or "due"."""
+    more = ""
+    if number == queries.MOST_COUNTED:
+        more = "+"
     number_text = f"{formats.whole(number, current_language())}{more}{sums}"
     texts = {
         "overdue": gettext("Overdue bills: %(number)s", number=number_text),

@@ -104,11 +104,13 @@ def totals_of(
     overpaid_sats = _overpaid_sats(-missing, shares, worths)
     paying = [share for share in shares if share.received_sats]
     if not paying:
-        return Totals(paid, False, overpaid_sats)
-    if missing <= 0:
-        return Totals(paid, True, overpaid_sats)
-    missing_sats = sats_for(missing, paying[-1].price) or dust_limit_sats
-    return Totals(paid, missing_sats < dust_limit_sats, overpaid_sats)
+        is_paid = False
+    elif missing <= 0:
+        is_paid = True
+    else:
+        missing_sats = sats_for(missing, paying[-1].price) or dust_limit_sats
+        is_paid = missing_sats < dust_limit_sats
+    return Totals(paid, is_paid, overpaid_sats)
 
 
 def _overpaid_sats(
@@ -130,7 +132,7 @@ def _overpaid_sats(
         if overpaid:
             sats = sats_for(overpaid, share.price) or 0
         newest_first.append(sats)
-    return newest_first[::-1]
+    return list(reversed(newest_first))
 
 
 def related_ids(db: Database, rows: Iterable[Invoice]) -> set[str]:

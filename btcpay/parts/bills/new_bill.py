@@ -2,6 +2,7 @@
 
 from datetime import date
 from decimal import Decimal
+from typing import NamedTuple
 
 from flask import Response
 
@@ -42,17 +43,18 @@ def make(visit: Visit) -> Response:
     If the browser sends the same form twice, only one bill is created.
     """
     form = visit.form
-    field_errors = dict[str, str]()
     service = visit.service
-    amount, terms = _parse_form(visit, field_errors)
-    if field_errors:
-        return show_form(visit, 400, field_errors=field_errors)
+    entry = _parse_form(visit)
+    if entry.field_errors:
+        return show_form(visit, 400, field_errors=entry.field_errors)
     description = form.get("description")
+    if description:
+        description = description.replace("\r\n", "\n")
     order_data = {
-        "amount": amount,
+        "amount": entry.amount,
         "customer_email": form.get("email", "").strip() or None,
+        "description": description,
     }
-    order_data["description"] = description and description.replace("\r\n", "\n")
     try:
         order = visit.order(order_data, reference=form.get("reference"))
         actions.refuse_unpayable(service.prices, visit.now, order)
@@ -64,18 +66,22 @@ def make(visit: Visit) -> Response:
         return show_form(visit, 400, error_message(error))
     with visit.create_once("bil", queries.BY_ID) as (id, exists):
         if not exists:
-            actions.make(service.db, order, terms, visit.now, id)
+            actions.make(service.db, order, entry.terms, visit.now, id)
     return visit.redirect(f"/bills/{id}", done="made")
 
 
-def _parse_form(
-    visit: Visit, field_errors: dict[str, str]
-) -> tuple[Decimal, actions.Terms]:
-    """Parses the amount and the terms in the form.
+class _Entry(NamedTuple):
+    """The amount and the terms in the form, and an error for each invalid field, by name."""
 
-    For each invalid field, adds an error to `field_errors` by the field's name.
-    """
+    amount: Decimal
+    terms: actions.Terms
+    field_errors: dict[str, str]
+
+
+def _parse_form(visit: Visit) -> _Entry:
+    """Parses the amount and the terms in the form."""
     form = visit.form
+    field_errors: dict[str, str] = {}
     amount = Decimal(0)
     try:
         amount = visit.amount(form.get("amount", ""))
@@ -88,18 +94,28 @@ def _parse_form(
         field_errors["email"] = gettext(
             "Enter an e-mail address such as name@example.com."
         )
-    days = form.get("due", str(actions.DUE_DAYS))
-    is_number = days.isascii() and days.isdecimal() and len(days) < 5
-    if not is_number or int(days) > actions.MOST_DAYS:
+    due_days = _parse_days(form.get("due", str(actions.DUE_DAYS)))
+    if due_days is None:
         field_errors["due"] = gettext("Enter a number of days from 0 to 3650.")
-        days = "0"
+        due_days = 0
     every = None
     if form.get("every") in EVERY:
         every = form["every"]
     until = None
     if every and "until" in form:
         until = _parse_last_day(visit, form["until"], field_errors)
-    return amount, actions.Terms(int(days), every, until)
+    return _Entry(amount, actions.Terms(due_days, every, until), field_errors)
+
+
+def _parse_days(text: str) -> int | None:
+    """Returns the number of days; None if it is no number from 0 to MOST_DAYS."""
+    has_ascii_digits = text.isascii() and text.isdecimal()
+    if not has_ascii_digits or len(text) > len(str(actions.MOST_DAYS)):
+        return None
+    days = int(text)
+    if days > actions.MOST_DAYS:
+        return None
+    return days
 
 
 def _parse_last_day(

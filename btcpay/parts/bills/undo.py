@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from btcpay.invoices import manual
 from btcpay.notify.publish import publish_resource
@@ -56,9 +57,15 @@ def _number_after(db: Database, first: Bill, now: datetime) -> int:
     """Returns the number of the series' first bill whose period has not begun at `now`."""
     zone = zone_at(db, first.merchant_id)
     number = first.renews or 0
-    while (at := period_ms(first, number, zone)) is not None and at <= to_ms(now):
+    while _has_begun(first, number, zone, now):
         number += 1
     return number
+
+
+def _has_begun(first: Bill, number: int, zone: ZoneInfo, now: datetime) -> bool:
+    """True if the period of bill `number` has begun, and the series has such a period."""
+    at_ms = period_ms(first, number, zone)
+    return at_ms is not None and at_ms <= to_ms(now)
 
 
 def count_made_since(db: Database, since: datetime) -> dict[str, int]:
@@ -135,15 +142,14 @@ def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> N
     if first.renews_ms is None and not has_run_out:
         return
     number = min(db.get(queries.BY_ID, id=id).number for id in ids)
-    at_ms = period_ms(first, number, zone)
-    has_begun = at_ms is not None and at_ms <= to_ms(now)
-    held_at = None
-    if has_begun:
-        held_at = to_ms(now)
-    _move(db, first, number, held_at)
+    held_ms = None
+    if _has_begun(first, number, zone, now):
+        held_ms = to_ms(now)
+    _move(db, first, number, held_ms)
 
 
 def _move(db: Database, first: Bill, number: int, held_ms: int | None) -> None:
+    """Sets the next period of the series; `held_ms` suspends it from then on, if given."""
     next_ms = period_ms(first, number, zone_at(db, first.merchant_id))
     period: Values = {"number": number, "next_ms": next_ms, "held_ms": held_ms}
     db.run(queries.MOVE, **period | {"id": first.id, "renews": first.renews})

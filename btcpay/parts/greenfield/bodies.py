@@ -5,7 +5,7 @@ An invalid value raises a ValidationError that names its field.
 
 from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from marshmallow import Schema, ValidationError, fields, validate
@@ -101,11 +101,21 @@ class NewWebhook(AnyCase):
     )
 
 
-def read_fields(schema: Schema) -> tuple[dict[str, Any], str | None]:
-    """Returns the request's body as the schema loads it, and its metadata as JSON text.
+class LoadedBody(NamedTuple):
+    """A request's body as its schema loads it.
 
-    The metadata text is None if the body has no metadata. Raises ValidationError if the
-    body is invalid, or if its metadata are too long or have a too large number.
+    `metadata` is the body's metadata as JSON text; None if it has none.
+    """
+
+    fields: dict[str, Any]
+    metadata: str | None
+
+
+def read_fields(schema: Schema) -> LoadedBody:
+    """Loads the request's body.
+
+    Raises ValidationError if the body is invalid, or if its metadata are too long or
+    have a too large number.
     """
     body = read_body()
     value = parse(body)
@@ -119,7 +129,7 @@ def read_fields(schema: Schema) -> tuple[dict[str, Any], str | None]:
     values: dict[str, Any] = schema.load(value)
     metadata = value_of(orjson_value, "metadata")
     if not metadata:
-        return values, None
+        return LoadedBody(values, None)
     text = orjson.dumps(metadata)
     if len(text) > MAX_METADATA:
         raise ValidationError(f"is longer than {MAX_METADATA} bytes", "metadata")
@@ -127,7 +137,7 @@ def read_fields(schema: Schema) -> tuple[dict[str, Any], str | None]:
         raise ValidationError(
             "has a whole number of more than 64 bits: send a text", "metadata"
         )
-    return values, text.decode()
+    return LoadedBody(values, text.decode())
 
 
 def _is_beyond_64_bits(value: Any) -> bool:
@@ -136,7 +146,9 @@ def _is_beyond_64_bits(value: Any) -> bool:
     orjson would round such an integer to a double.
     """
     if isinstance(value, Decimal):
-        return value.as_tuple().exponent == 0 and not -(1 << 63) <= value < 1 << 64
+        is_whole = value.as_tuple().exponent == 0
+        fits = -(2**63) <= value < 2**64
+        return is_whole and not fits
     if isinstance(value, dict):
         return any(map(_is_beyond_64_bits, value.values()))
     if isinstance(value, list):
@@ -144,13 +156,13 @@ def _is_beyond_64_bits(value: Any) -> bool:
     return False
 
 
-def check_field(path: str, check: Callable[..., T], *values: Any) -> T:
-    """Returns the result of `check(*values)`.
+def check_field(path: str, check: Callable[..., T], *values: Any, **options: Any) -> T:
+    """Returns the result of `check(*values, **options)`.
 
     If `check` raises CommandError or TooMuch, raises a ValidationError about the field
     `path` instead.
     """
     try:
-        return check(*values)
+        return check(*values, **options)
     except (CommandError, TooMuch) as error:
         raise ValidationError(str(error), path) from None

@@ -17,6 +17,7 @@ from btcpay.parts.greenfield.keys import own_url
 from btcpay.values.money import (
     MAX_MONEY_BTC,
     MAX_MONEY_SATS,
+    Money,
     checked_currency,
     round_money,
     unit_of,
@@ -68,7 +69,7 @@ def order_of(
     ValidationError if a field is invalid.
     """
     code = str(fields.get("currency", store.currency)).upper()
-    currency, amount = _money(code, fields["amount"])
+    money = _money(code, fields["amount"])
     checkout = fields["checkout"]
     metadata = fields["metadata"]
     order_id = order_id_of(metadata)
@@ -94,7 +95,7 @@ def order_of(
         "metadata": metadata_text,
     }
     life = timedelta(minutes=checkout.get("expirationMinutes", usual_min))
-    return Order(store.merchant_id, amount, life, details, currency)
+    return Order(store.merchant_id, money.amount, life, details, money.currency)
 
 
 def _return_url(
@@ -115,6 +116,7 @@ def _return_url(
 
 
 def _require_bitcoin(methods: Iterable[str]) -> None:
+    """Raises ValidationError if there are payment methods, and bitcoin is not among them."""
     names = {method.lower() for method in methods}
     if names and names.isdisjoint(BITCOIN):
         raise ValidationError(
@@ -130,8 +132,8 @@ def _email(metadata: dict[str, Any]) -> str | None:
     return email
 
 
-def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
-    """Returns the currency and the amount. Satoshis are converted to bitcoin.
+def _money(code: str, amount: Decimal) -> Money:
+    """Returns the amount with its currency. Satoshis are converted to bitcoin.
 
     Raises ValidationError if the currency is unknown or the amount is out of range.
     """
@@ -145,5 +147,5 @@ def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
         least = unit or unit_of(code)
         raise ValidationError(f"is not from {least:f} to {most:,} {code}", "amount")
     if code == SATS:
-        return (BTC, amount * SMALLEST)
-    return (code, amount)
+        return Money(amount * SMALLEST, BTC)
+    return Money(amount, code)

@@ -73,6 +73,7 @@ def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
 
 
 def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
+    """Returns an order in Greenfield's form."""
     rules = rules_for(service.settings, order)
     shop_order = json.loads(order.shop_order or "{}")
     status, additional = plug_in_status(order, rules)
@@ -138,7 +139,9 @@ def plug_in_status(row: Invoice, rules: Rules) -> tuple[str, str]:
 
 def _detail(name: str, applies: bool) -> str:
     """Returns `name` if it applies, else "None", Greenfield's word for no detail."""
-    return name if applies else "None"
+    if applies:
+        return name
+    return "None"
 
 
 def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
@@ -181,8 +184,8 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
         service.settings,
         order.id,
         service.now(),
-        False,
-        "by the shop",
+        force=False,
+        where="by the shop",
     )
     return get_order(service, store, db.get(invoices.WHOLE, id=order.id))
 
@@ -225,11 +228,15 @@ def order_methods(
 
 
 def _payment(output: Output, address: str) -> Json:
+    """Returns an output to the order's address in Greenfield's form."""
+    status = "Processing"
+    if output.payment_id:
+        status = "Settled"
     return {
         "id": f"{output.txid}-{output.vout}",
         "receivedDate": output.first_seen_ms // 1000,
         "value": full_btc_text(output.amount_sats),
         "fee": "0",
-        "status": "Settled" if output.payment_id else "Processing",
+        "status": status,
         "destination": address,
     }

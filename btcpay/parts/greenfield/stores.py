@@ -183,18 +183,7 @@ def _store_webhook(
     if not secret and hook:
         secret = hook.secret
     with service.db.write():
-        service.db.get(merchants.LOCKED, id=store.merchant_id)
-        rows = service.db.rows(queries.WEBHOOKS, store_id=store.id)
-        with_url = next((row for row in rows if row.url == url), None)
-        # Another webhook with that URL is removed.
-        if hook and with_url and with_url.id != hook.id:
-            service.db.run(receivers.REMOVE, id=with_url.id)
-        replaced = hook or with_url
-        if replaced:
-            id = replaced.id
-        else:
-            id = new_id("whk")
-            bodies.check_field("url", require_room, service.db, store.merchant_id)
+        id = _free_webhook_id(service, store, hook, url)
         service.db.run(
             queries.PUT_WEBHOOK,
             id=id,
@@ -209,6 +198,33 @@ def _store_webhook(
             disabled_reason=disabled_reason,
         )
         return service.db.get(receivers.BY_ID, id=id)
+
+
+def _free_webhook_id(
+    service: Service,
+    store: queries.OfMerchant,
+    hook: Receiver | None,
+    url: str,
+) -> str:
+    """Returns the id under which the webhook with this URL is stored.
+
+    It is the id of `hook`, else that of the webhook with the same URL, else a new one.
+    Another webhook with the same URL is removed. Raises ValidationError if the merchant
+    has too many webhooks.
+    """
+    db = service.db
+    db.get(merchants.LOCKED, id=store.merchant_id)
+    rows = db.rows(queries.WEBHOOKS, store_id=store.id)
+    ids_with_url = [row.id for row in rows if row.url == url]
+    if hook:
+        for id in ids_with_url:
+            if id != hook.id:
+                db.run(receivers.REMOVE, id=id)
+        return hook.id
+    if ids_with_url:
+        return ids_with_url[0]
+    bodies.check_field("url", require_room, db, store.merchant_id)
+    return new_id("whk")
 
 
 def _kinds(events: Json) -> str | None:

@@ -50,13 +50,13 @@ class Greenfield(Transport):
         about: EventSubject,
         state: Row,
     ) -> Iterator[NewDelivery]:
+        is_of_store = getattr(about, "store_id", None) == receiver.store_id
         # Greenfield has no name for the events of parts, for example of refunds.
-        if event.invoice_id and getattr(about, "store_id", None) == receiver.store_id:
-            webhooks = webhooks_of(EventKind(event.kind), state, None)
-            for place, (webhook, _) in enumerate(webhooks):
-                yield NewDelivery(
-                    webhook, f"{event.id} {place} {webhook}", line=about.id
-                )
+        if not event.invoice_id or not is_of_store:
+            return
+        webhooks = webhooks_of(EventKind(event.kind), state, None)
+        for place, (webhook, _) in enumerate(webhooks):
+            yield NewDelivery(webhook, f"{event.id} {place} {webhook}", line=about.id)
 
     def adapt(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """Returns the event with the content of Greenfield's webhook as its data.

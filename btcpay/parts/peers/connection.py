@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from btcpay.bitcoin.wire import DecodeError
@@ -32,6 +32,13 @@ MAX_OTHER_BYTES = 8_000_000
 MAX_OTHER_MESSAGES = 20_000
 _PIECE_BYTES = 65_536
 T = TypeVar("T")
+
+
+class Message(NamedTuple):
+    """A message of the peer-to-peer protocol."""
+
+    command: str
+    body: bytes
 
 
 class Connection:
@@ -80,8 +87,8 @@ class Connection:
         except OSError as error:
             raise Unreachable(f"takes nothing: {error.strerror or error}") from None
 
-    def next(self, commands: Collection[str], timeout_s: float) -> tuple[str, bytes]:
-        """Returns the command and body of the next message whose command is in `commands`.
+    def next(self, commands: Collection[str], timeout_s: float) -> Message:
+        """Returns the next message whose command is in `commands`.
 
         Skips other messages, but replies to pings. Raises FetchError if the message
         does not come within `timeout_s` seconds, or if too many other messages come
@@ -96,7 +103,7 @@ class Connection:
                 body = self._receive(head.size, end_s)
                 if messages.checksum(body) != head.checksum:
                     raise ProofFailed("sent a damaged message")
-                return head.command, body
+                return Message(head.command, body)
             other_bytes += messages.HEAD_BYTES + head.size
             if other_bytes > MAX_OTHER_BYTES:
                 break

@@ -141,11 +141,9 @@ class PeerListener:
         new_places = [place for place in places if place not in known_places]
         for place in new_places[:room]:
             if len(self._peers) >= MAX_PEERS:
-                lost_peer = next(
-                    peer for peer in self._peers if peer.connection is None
-                )
-                lost_peer.stop.set()
-                self._peers.remove(lost_peer)
+                lost_peers = [peer for peer in self._peers if peer.connection is None]
+                lost_peers[0].stop.set()
+                self._peers.remove(lost_peers[0])
             peer = AnnouncingPeer(place)
             self._peers.append(peer)
             threading.Thread(target=self._run, args=(peer,), daemon=True).start()
@@ -162,8 +160,8 @@ class PeerListener:
                     self._network,
                     peer.place,
                     peer.count_bytes,
-                    True,
-                    self._proxy,
+                    relay=True,
+                    proxy=self._proxy,
                 )
                 with closing(connection):
                     peer.connection = connection
@@ -226,6 +224,7 @@ class PeerListener:
             connection.send("getdata", body)
 
     def _is_wanted_from(self, peer: AnnouncingPeer, txid: bytes) -> bool:
+        """True if neither this peer nor `quorum` other peers have sent the transaction."""
         if peer.has_sent.get(txid):
             return False
         return self._count_senders(txid) < self._quorum

@@ -11,7 +11,7 @@ from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import hash_from_hex
 from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, BudgetSpent
 from btcpay.parts.peers import messages
-from btcpay.parts.peers.connection import Connection, decode
+from btcpay.parts.peers.connection import Connection, Message, decode
 from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
 from btcpay.values.networks import BlockId, Network
@@ -72,8 +72,8 @@ class Peer(BlockSource):
         blocks.
         """
         heights = {block.hash: block.height for block in locator}
-        lower = locator[MAX_BLOCKS_BEHIND + 1 :]
-        start = lower or locator[-1:]
+        below_tip = locator[MAX_BLOCKS_BEHIND + 1 :]
+        start = below_tip or locator[-1:]
         height = None
         for raws in self._pages([block.hash for block in start]):
             if height is None:
@@ -87,7 +87,7 @@ class Peer(BlockSource):
             yield raws
             height += len(raws)
             self.shown_height = height
-        if height is None and lower:
+        if height is None and below_tip:
             raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
@@ -190,7 +190,12 @@ class Peer(BlockSource):
         body: bytes,
         replies: Sequence[str],
         timeout_s: float,
-    ) -> tuple[str, bytes]:
+    ) -> Message:
+        """Sends a message, and returns the next one whose command is in `replies`.
+
+        Raises BudgetSpent if no time is left in this run, another FetchError if the peer
+        does not reply in time, and ProofFailed for malformed data.
+        """
         began_s = time.monotonic()
         if not self._question_lock.acquire(timeout=timeout_s):
             raise Unreachable("is still busy with another question")

@@ -66,16 +66,12 @@ class Peers(Pool[Peer]):
         """
         is_auto = settings.peers == (AUTO,)
         is_online = any(peer.has_answered for peer in self.all)
+        # Other peers can be found, and our own connection works.
+        are_replaceable = is_auto and is_online
         for peer in self.all:
             is_dead = peer.has_failed and not peer.has_answered
-            # Other peers can be found, and our own connection works.
-            is_replaceable = is_auto and is_online
-            if (
-                peer in self.liars
-                or peer.has_wasted_its_time
-                or is_dead
-                and is_replaceable
-            ):
+            is_bad = peer in self.liars or peer.has_wasted_its_time
+            if is_bad or (is_dead and are_replaceable):
                 ban_peer(db, peer.host, now)
             elif peer.has_answered:
                 note_good_peer(db, peer.host, peer.shown_height, now)
