@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -26,15 +27,25 @@ from storage.versions import migrate as run_steps
 @with_json_shell
 def migrate(shell: Shell) -> None:
     """Bring the database to this version."""
-    facts, text = run_migrations(shell.settings)
-    shell.answer(facts, text)
+    result = run_migrations(shell.settings)
+    shell.answer(result.facts, result.text)
 
 
-def run_migrations(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
+class MigrationResult(NamedTuple):
+    """The result of migrations: a dict for JSON, and a text for people.
+
+    The dict has `version`, `applied` (the names of the migrations) and `new`.
+    """
+
+    facts: Row
+    text: str
+
+
+def run_migrations(settings: Settings, folder: Path = STEPS) -> MigrationResult:
     """Runs the migrations in `folder` that the database lacks.
 
-    Returns a dict for JSON (`version`, `applied`, `new`), and a text for people. Raises
-    DatabaseNotReady if the database cannot be migrated, such as one of another network.
+    Raises DatabaseNotReady if the database cannot be migrated, such as one of another
+    network.
     """
     url = settings.database_url
     network = settings.network.name
@@ -44,7 +55,8 @@ def run_migrations(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
     text = f"at version {newest}, applied: {', '.join(applied) or 'nothing to do'}"
     if is_new:
         text = f"made a new database for {network}, {place_of(url)}\n{text}"
-    return {"version": newest, "applied": applied, "new": is_new}, text
+    facts = {"version": newest, "applied": applied, "new": is_new}
+    return MigrationResult(facts, text)
 
 
 @click.command()
@@ -111,7 +123,8 @@ def restore(
     A new PostgreSQL database can take over an SQLite backup.
     Changes nothing, and exits with status 1, when the chain cannot be asked.
     """
-    if (file is None) != in_place:
+    is_file_given = file is not None
+    if is_file_given == in_place:
         raise click.UsageError("name the FILE of a backup, or say --in-place")
     path = sqlite_path(shell.settings.database_url)
     agree = partial(_agree, shell.settings.network.name, yes)

@@ -31,7 +31,9 @@ def doctor(shell: Shell, integrity: bool) -> None:
             click.echo(line_of(finding))  # printed at once, since explorers may be slow
     if shell.as_json:
         shell.show([vars(finding) for finding in findings], COLUMNS)
-    sys.exit(any(finding.colour == RED for finding in findings))
+    if any(finding.colour == RED for finding in findings):
+        sys.exit(1)
+    sys.exit(0)
 
 
 def line_of(finding: Finding) -> str:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -69,8 +69,10 @@ def export_payments(
     parts = []
     # All options are checked before anything is printed.
     for owner in _owners(shell.db, merchant):
-        first_ms, before_ms = _span(owner, from_at, to_at)
-        parts.append(payments.payment_records(shell.db, owner, first_ms, before_ms))
+        span = _span_of(owner, from_at, to_at)
+        parts.append(
+            payments.payment_records(shell.db, owner, span.first_ms, span.before_ms)
+        )
     records = chain.from_iterable(parts)
     if shell.as_json:
         _write(json_lines(_json_records(records)))
@@ -83,15 +85,21 @@ def _json_records(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]
         yield {name: json_value(name, value) for name, value in record.items()}
 
 
-def _span(
+class _Span(NamedTuple):
+    """A period in ms since 1970; `before_ms` is the first millisecond after it."""
+
+    first_ms: int
+    before_ms: int
+
+
+def _span_of(
     owner: Merchant,
     from_at: datetime | None,
     to_at: datetime | None,
-) -> tuple[int, int]:
-    """Returns the period from --from to --to, in ms since 1970.
+) -> _Span:
+    """Returns the period from --from to --to in the merchant's time zone.
 
-    The second value is the first millisecond after the period. Raises UsageError if
-    --from is later than --to.
+    Raises UsageError if --from is later than --to.
     """
     zone = zone_of(owner.timezone)
     first_ms = 0
@@ -102,7 +110,7 @@ def _span(
         before_ms = to_ms(in_zone(to_at, zone))
     if from_at and to_at and first_ms > before_ms:
         raise click.UsageError("--from is later than --to")
-    return first_ms, before_ms
+    return _Span(first_ms, before_ms)
 
 
 @export.command("labels")

@@ -131,7 +131,7 @@ def link_list(shell: Shell, limit: int) -> None:
 @with_shell
 def link_deactivate(shell: Shell, link_id: str) -> None:
     """Stop a link from making invoices; its page answers 410."""
-    links.set_active(shell.db, link_id, False, shell.now)
+    links.set_active(shell.db, link_id, active=False, now=shell.now)
     say(f"{link_id} is inactive")
 
 
@@ -140,5 +140,5 @@ def link_deactivate(shell: Shell, link_id: str) -> None:
 @with_shell
 def link_activate(shell: Shell, link_id: str) -> None:
     """Let a link make invoices again."""
-    links.set_active(shell.db, link_id, True, shell.now)
+    links.set_active(shell.db, link_id, active=True, now=shell.now)
     say(f"{link_id} is active")

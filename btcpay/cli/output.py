@@ -104,11 +104,12 @@ def _cells(row: Any, columns: str) -> dict[str, Any]:
     cells = {}
     for name in columns.split():
         column = f"{name.removesuffix('_at')}_ms"
-        if name.endswith("_at") and column in values:
-            stored_ms = values[column]
-            cells[name] = None if stored_ms is None else iso_ms(stored_ms)
-        else:
+        if not name.endswith("_at") or column not in values:
             cells[name] = values[name]
+        elif values[column] is None:
+            cells[name] = None
+        else:
+            cells[name] = iso_ms(values[column])
     return cells
 
 

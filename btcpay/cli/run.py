@@ -80,12 +80,13 @@ def prepare(settings: Settings, folder: Path = STEPS) -> None:
     path = sqlite_path(settings.database_url)
     if path and path.exists() and path.stat().st_size:
         _copy_older_file(settings.database_url, path, len(steps(folder)))
-    report, text = run_migrations(settings, folder)
-    if report["applied"]:
-        say(text)
+    result = run_migrations(settings, folder)
+    if result.facts["applied"]:
+        say(result.text)
 
 
 def _copy_older_file(database_url: str, path: Path, newest: int) -> None:
+    """Copies the SQLite file if its version is older than `newest`."""
     with closing(open_database(database_url)) as db:
         old = version(db)
     if old and 0 < old < newest:

@@ -54,7 +54,9 @@ def webhook_add(
     kinds: tuple[str, ...],
 ) -> None:
     """Send events from now on to a URL or a command; the secret is shown only once."""
-    if (url is None) == (command is None):
+    has_url = url is not None
+    has_command = command is not None
+    if has_url == has_command:
         raise click.UsageError("give a URL, or --exec COMMAND")
     owner = find_merchant(shell.db, merchant)
     if url is not None:
@@ -112,7 +114,9 @@ def webhook_test(shell: Shell, webhook_id: str) -> None:
     answer = new_send(shell.settings)(endpoint, event, shell.now)
     cells = {"kind": event.kind.value, "event_id": event.id, "answer": answer.text}
     shell.show([cells | answer._asdict()], TEST_COLUMNS)
-    sys.exit(not answer.is_taken)
+    if not answer.is_taken:
+        sys.exit(1)
+    sys.exit(0)
 
 
 @webhook.command("deliveries")
@@ -143,7 +147,8 @@ def webhook_resend(
     since: int | None,
 ) -> None:
     """Have the next check send events again, with the same ids; enables a disabled endpoint."""
-    if failed == (since is not None):
+    has_since = since is not None
+    if failed == has_since:
         raise click.UsageError("give --failed or --since NUMBER")
     if since is not None:
         count = receivers.resend_since(shell.db, webhook_id, since, shell.now)

@@ -106,6 +106,7 @@ def check(
 
 
 def _check_invoice(shell: Shell, reporter: Reporter, invoice_id: str) -> NoReturn:
+    """Runs the check for one invoice, and exits. Raises CommandError if it is unknown."""
     find_invoice(shell.db, invoice_id)
     # An operator's own check counts in the quota, but the quota never refuses it.
     new_checker = _checker_factory(shell, per_hour=sys.maxsize)
@@ -238,8 +239,10 @@ def _run_alone(
             if report is None:
                 report = checker.run()
                 checker.finish(report)
-            if time.monotonic() > end_s or not checker.look_again(report):
+            is_time_up = time.monotonic() > end_s
+            if is_time_up or not checker.look_again(report):
                 return report
         deliveries.start()
-        if time.monotonic() + LOOKS_EVERY_S > end_s or pause(LOOKS_EVERY_S):
+        is_pause_too_long = time.monotonic() + LOOKS_EVERY_S > end_s
+        if is_pause_too_long or pause(LOOKS_EVERY_S):
             return report

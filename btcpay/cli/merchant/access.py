@@ -153,7 +153,6 @@ def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
 
 
 SESSION_COLUMNS = "id opens browser created_at last_used_at"
-OPENS = ("everything", "till")  # indexed by whether the session opens only the till
 MAYBE_OFF = (
     "`blocktill run` and the sandbox have these pages;"
     " `serve` wants BLOCKTILL_MERCHANT_PAGES=on"
@@ -176,11 +175,18 @@ def login(shell: Shell, merchant: str, till: bool) -> None:
     url = merchant_sessions.login_url(shell.db, base_url, owner.id, now, till)
     answer = {
         "merchant": merchant,
-        "opens": OPENS[till],
+        "opens": _opens(till),
         "url": url,
         "expires_at": iso_ms(to_ms(now + merchant_sessions.LINK_LIFE)),
     }
     shell.answer(answer, url)
+
+
+def _opens(till_only: bool) -> str:
+    """Returns the word for what a session opens: all pages, or only the till."""
+    if till_only:
+        return "till"
+    return "everything"
 
 
 @click.command("sessions")
@@ -195,7 +201,7 @@ def sessions(shell: Shell, merchant: str) -> None:
         browser = device.browser
         if device.system:
             browser = f"{device.browser} on {device.system}"
-        cells = {"opens": OPENS[row.till_only], "browser": browser}
+        cells = {"opens": _opens(bool(row.till_only)), "browser": browser}
         rows.append(as_dict(row) | cells)
     shell.show(rows, SESSION_COLUMNS)
 

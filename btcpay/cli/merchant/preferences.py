@@ -162,7 +162,9 @@ def return_(
     shell: Shell, merchant: str, off: str | None, paid: str | None, unpaid: str | None
 ) -> None:
     """Show or set the pages' link back to the shop; {invoice} is replaced by the id."""
-    if (off and paid) or (unpaid and not paid):
+    is_contradictory = off and paid
+    is_incomplete = unpaid and not paid
+    if is_contradictory or is_incomplete:
         raise click.UsageError(
             "either --paid URL and maybe --unpaid URL, or off, or nothing"
         )
