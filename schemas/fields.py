@@ -62,11 +62,10 @@ class Number(fields.Field[Decimal]):
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> Decimal:
         if not isinstance(value, Decimal):
             raise ValidationError("must be a number")
-        if not (
-            value.is_finite()
-            and value > _ZERO
-            and (not self.maximum or value <= self.maximum)
-        ):
+        is_positive = value.is_finite() and value > _ZERO
+        # NaN cannot be compared, and is not positive.
+        is_too_much = is_positive and self.maximum and value > self.maximum
+        if not is_positive or is_too_much:
             raise ValidationError(
                 f"must be greater than 0 and at most {self.maximum:,}"
             )

@@ -132,9 +132,9 @@ class NewPaymentLink(Body):
         mode = _mode_of(data)
         if mode == "fixed" and "amount_usd" not in data:
             raise ValidationError("is required when amount_mode is fixed", "amount_usd")
-        unfit = (
-            ("min_amount_usd", "max_amount_usd") if mode == "fixed" else ("amount_usd",)
-        )
+        unfit = ["amount_usd"]
+        if mode == "fixed":
+            unfit = ["min_amount_usd", "max_amount_usd"]
         for name in unfit:
             if name in data and "amount_mode" not in data:
                 raise ValidationError(

@@ -31,22 +31,22 @@ def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprin
     )
     add_path(interface, "/openapi.json", document, "openapi")
     refuse_others(interface, "/openapi.json")
-    keyed = Blueprint("operations", __name__)
-    keyed.before_request(
+    interface.register_blueprint(_with_key(service, operations))
+    return interface
+
+
+def _with_key(service: Service, operations: Mapping[str, Operation]) -> Blueprint:
+    """Returns the blueprint of the operations and of unknown paths, which need a key."""
+    blueprint = Blueprint("operations", __name__)
+    blueprint.before_request(
         guard(service, caller_windows(READS, WRITES), lambda: key_of(service))
     )
     for name, operation in operations.items():
-        add_path(
-            keyed,
-            operation.path,
-            _view(service, name, operation),
-            name,
-            operation.method,
-        )
-    paths = {operation.path: None for operation in operations.values()}
-    refuse_others(keyed, *paths, "", "/<rest:rest>")
-    interface.register_blueprint(keyed)
-    return interface
+        view = _view(service, name, operation)
+        add_path(blueprint, operation.path, view, name, operation.method)
+    paths = dict.fromkeys(operation.path for operation in operations.values())
+    refuse_others(blueprint, *paths, "", "/<rest:rest>")
+    return blueprint
 
 
 def _view(service: Service, name: str, operation: Operation) -> Callable[..., Response]:

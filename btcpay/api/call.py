@@ -155,7 +155,8 @@ def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
         if caller:
             service.notes.note(keys.USED, caller.key_id, now)
             return caller
-    if not scheme or (is_known_scheme and not secret):
+    is_missing = not scheme or (is_known_scheme and not secret)
+    if is_missing:
         raise Unauthorized("send the API key as `Authorization: Bearer KEY`")
     count_request(service, failed_auth_windows())
     if is_known_scheme:
@@ -178,7 +179,8 @@ def unknown_names(
     """
     unknown = list(before)
     for name in names:
-        if name in known_names or name in unknown or not _NAME.fullmatch(name):
+        is_noted = name in known_names or name in unknown
+        if is_noted or not _NAME.fullmatch(name):
             continue
         if len(unknown) == MOST_NAMES:
             break

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import orjson
 
@@ -29,19 +30,25 @@ def check_key(text: str) -> str:
     return text
 
 
+class Answer(NamedTuple):
+    """The response to a request, and whether an earlier request has stored it."""
+
+    text: str
+    is_stored: bool
+
+
 def create_once(
     db: Database,
     subject: Values | None,
     now: datetime,
     prepare: Callable[[], object],
     make: Callable[[object], str],
-) -> tuple[str, bool]:
+) -> Answer:
     """Creates a resource only once for each Idempotency-Key.
 
-    Returns the response. The second result is True if the response was stored by an
-    earlier request. `subject` has the merchant, the operation, the key and the digest
-    of the request's body. If `subject` is None, the request has no key, and a resource
-    is always created.
+    Returns the response. `subject` has the merchant, the operation, the key and the
+    digest of the request's body. If `subject` is None, the request has no key, and a
+    resource is always created.
 
     1. A database transaction claims the key for this request. If a response is already
        stored for the key, returns that response.
@@ -61,18 +68,18 @@ def create_once(
     if subject is None:
         prepared = prepare()
         with db.write():
-            return make(prepared), False
+            return Answer(make(prepared), is_stored=False)
     owner = new_id("own")
     with db.write():
         stored_answer = _claim(db, subject, owner, now)
     if stored_answer is not None:
-        return stored_answer, True
+        return Answer(stored_answer, is_stored=True)
     try:
         prepared = prepare()
         with db.write():
-            answer = make(prepared)
-            _fulfil(db, subject, owner, answer)
-        return answer, False
+            text = make(prepared)
+            _fulfil(db, subject, owner, text)
+        return Answer(text, is_stored=False)
     except BaseException:
         with db.write():
             db.run(idempotency.RELEASE, **subject | {"owner": owner})

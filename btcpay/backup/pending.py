@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 from urllib.parse import urlsplit
 
 from btcpay.backup.address_counters import Move
@@ -161,13 +161,20 @@ def discard_idle(settings: Settings) -> list[PendingRestore]:
     return held
 
 
-def _place(settings: Settings) -> tuple[Path, str]:
-    """Returns the folder of all pending restores, and how their names begin."""
+class _Place(NamedTuple):
+    """The folder of all pending restores, and how their names begin."""
+
+    folder: Path
+    prefix: str
+
+
+def _place(settings: Settings) -> _Place:
+    """Returns where the pending restores of this database are."""
     url = settings.database_url
     path = sqlite_path(url)
     if path:
-        return path.parent, f".{path.name}.restore-"
+        return _Place(path.parent, f".{path.name}.restore-")
     parts = urlsplit(url)  # without the password, which a digest would help to guess
     where = f"{parts.hostname} {parts.port} {parts.path}"
     digest = hashlib.sha256(where.encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()), f".blocktill-{digest}.restore-"
+    return _Place(Path(tempfile.gettempdir()), f".blocktill-{digest}.restore-")

@@ -19,12 +19,12 @@ def write_backup(
     database_url: str,
     file: Path,
     overwrite: bool = False,
-) -> tuple[int, str | None]:
+) -> sqlite_file.FileFacts:
     """Writes a backup to `file`. Returns the schema version and the network in it.
 
-    The network is None if the database names none. The copy is checked before it
-    replaces `file`. Raises CommandError, and leaves `file` as it was, if there is no
-    SQLite database, if `file` exists and `overwrite` is False, or if the copy is damaged.
+    The copy is checked before it replaces `file`. Raises CommandError, and leaves
+    `file` as it was, if there is no SQLite database, if `file` exists and `overwrite`
+    is False, or if the copy is damaged.
     """
     path = _file_of(database_url)
     refuse_own(path, file)
@@ -35,9 +35,9 @@ def write_backup(
     sqlite_file.discard_all(file, "part")
     with sqlite_file.new_file(file, "part") as part:
         sqlite_file.copy(path, part)
-        version_and_network = sqlite_file.inspect(part, path)
+        facts = sqlite_file.inspect(part, path)
         sqlite_file.publish(part, file)
-    return version_and_network
+    return facts
 
 
 def open_backup(database_url: str) -> BinaryIO:
@@ -85,8 +85,8 @@ def refuse_own(path: Path, file: Path) -> None:
     own_files = [
         Path(f"{path}{suffix}").resolve() for suffix in ("", "-wal", "-shm", "-journal")
     ]
-    is_own = file.resolve() in own_files
-    if file.exists() and path.exists() and file.samefile(path):
-        is_own = True
-    if is_own:
+    has_own_name = file.resolve() in own_files
+    do_exist = file.exists() and path.exists()
+    is_same_file = do_exist and file.samefile(path)  # under another name, by a link
+    if has_own_name or is_same_file:
         raise CommandError(f"{file} is the database itself")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import requests
@@ -39,6 +39,13 @@ HEADERS = {
     "Accept": "*/*",
     "Accept-Encoding": "identity",
 }
+
+
+class PostAnswer(NamedTuple):
+    """The status of a response, and the first bytes of its body."""
+
+    status: int
+    start: bytes
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,7 @@ class Session:
         body: bytes,
         headers: Mapping[str, str],
         kept_bytes: int,
-    ) -> tuple[int, bytes]:
+    ) -> PostAnswer:
         """Sends a POST request. Returns the status and the first `kept_bytes` of the body.
 
         The body is b"" if none of it arrives within `timeout_s`. Raises Unreachable if
@@ -136,7 +143,7 @@ class Session:
             if not status:
                 raise
             start = b""
-        return status[0], start
+        return PostAnswer(status[0], start)
 
     @contextmanager
     def _send(

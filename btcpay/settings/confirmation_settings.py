@@ -6,6 +6,12 @@ from decimal import Decimal
 
 from btcpay.settings.parsers import accepting, require
 
+MOST_CONFIRMATIONS = 100
+# A number of confirmations, such as 1, or one from an amount in dollars on, such as 3@1000.
+_STEP = re.compile(
+    r"(?P<count>[0-9]{1,3})(?:@(?P<from_usd>[0-9]{1,12}(?:\.[0-9]{1,2})?))?"
+)
+
 
 @dataclass(frozen=True)
 class Confirmations:
@@ -19,23 +25,30 @@ class Confirmations:
 
     def for_usd(self, amount_usd: Decimal) -> int:
         """Returns the number of confirmations for an invoice of this amount."""
-        return [blocks for from_usd, blocks in self.steps if amount_usd >= from_usd][-1]
+        counts = [count for from_usd, count in self.steps if amount_usd >= from_usd]
+        return counts[-1]
 
 
 @accepting(
     "a number of blocks from 1 to 100, or ascending steps by USD such as 1 3@1000 6@10000"
 )
 def confirmations(text: str) -> Confirmations:
+    """Parses a text such as `1 3@1000`: one confirmation, and three from 1,000 dollars on.
+
+    Only the first number has no amount, and the amounts increase. Raises ValueError for
+    any other text.
+    """
     steps: list[tuple[Decimal, int]] = []
     for item in text.split():
-        match = re.fullmatch(r"([0-9]{1,3})(?:@([0-9]{1,12}(?:\.[0-9]{1,2})?))?", item)
-        if (
-            not match
-            or (match[2] is None) != (not steps)
-            or not 1 <= int(match[1]) <= 100
-        ):
+        match = _STEP.fullmatch(item)
+        if match is None:
             raise ValueError
-        steps.append((Decimal(match[2] or 0), int(match[1])))
+        count = int(match["count"])
+        has_amount = match["from_usd"] is not None
+        is_first = not steps
+        require(1 <= count <= MOST_CONFIRMATIONS)
+        require(has_amount != is_first)
+        steps.append((Decimal(match["from_usd"] or 0), count))
     amounts = [from_usd for from_usd, _ in steps]
     require(steps and amounts == sorted(set(amounts)))
     return Confirmations(tuple(steps))

@@ -44,9 +44,9 @@ def parse(text: str, name: str) -> dict[str, str]:
         if match is None or _CONTROL.search(line):
             invalid_lines.append(str(number))
         elif match["name"]:
-            variables[match["name"]] = (
-                match["double"] or match["single"] or match["bare"] or ""
-            )
+            # At most one of the three ways to write a value is in a line.
+            value = match["double"] or match["single"] or match["bare"]
+            variables[match["name"]] = value or ""
     mistakes = []
     if "\r\n" in text:
         mistakes.append(f"{name} has Windows line endings (CRLF)")

@@ -138,10 +138,7 @@ def checked_address(text: str) -> str:
         address = f"{local}{at}{ascii_host(domain)}"
     except ValueError:
         raise ValueError(AN_ADDRESS) from None
-    if (
-        len(local) > MAX_LOCAL
-        or len(address) > MAX_ADDRESS
-        or not _ADDRESS.fullmatch(address)
-    ):
+    is_too_long = len(local) > MAX_LOCAL or len(address) > MAX_ADDRESS
+    if is_too_long or not _ADDRESS.fullmatch(address):
         raise ValueError(AN_ADDRESS)
     return address

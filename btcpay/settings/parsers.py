@@ -84,8 +84,13 @@ _AS_IT_IS = "!#$%&'()*+,/:;=?@[]~"
 
 @accepting("an http:// or https:// root such as https://pay.example.com")
 def base_url(text: str) -> str:
+    """Returns the root of an http or https URL in ASCII, without a slash at the end.
+
+    Raises ValueError if the URL has a query, a fragment or a user name.
+    """
     parts = urlsplit(text)
-    require(not (parts.query or parts.fragment or parts.username))
+    has_more_than_root = parts.query or parts.fragment or parts.username
+    require(not has_more_than_root)
     # The whole root is ASCII, because it is used in headers of responses and mails.
     root = quote(http_url(text), safe=_AS_IT_IS).rstrip("/")
     require(len(root) <= _MAX_ROOT)

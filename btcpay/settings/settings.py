@@ -163,7 +163,8 @@ def read(environ: Mapping[str, str]) -> Settings:
         value = parse(default)
         try:
             text = _text_of(environ, name)
-            if text or (entry.metadata["may_be_empty"] and name in environ):
+            is_set_empty = entry.metadata["may_be_empty"] and name in environ
+            if text or is_set_empty:
                 value = parse(text)
         except SettingsError as error:
             mistakes += error.mistakes

@@ -184,15 +184,19 @@ def _may_be_a_decimal_point(match: re.Match[str]) -> bool:
 
 
 def _refuse_other_sign(sign: str, currency: str) -> None:
+    """Raises NotAnAmount unless the sign is empty, or is the currency's code or sign.
+
+    If the sign is that of another currency, the error has it as `foreign`.
+    """
     word = sign.casefold().rstrip(".")
-    if (
-        not sign
-        or word == currency.casefold()
-        or currency in _SIGNS.get(word, "").split()
-    ):
+    is_code = word == currency.casefold()
+    is_sign = currency in _SIGNS.get(word, "").split()
+    if not sign or is_code or is_sign:
         return
-    is_known = word in _SIGNS or word.upper() in CODES
-    raise NotAnAmount(foreign=sign if is_known else "")
+    is_of_other = word in _SIGNS or word.upper() in CODES
+    if is_of_other:
+        raise NotAnAmount(foreign=sign)
+    raise NotAnAmount
 
 
 def _whole_of(number: str, _currency: str) -> Decimal | None:
@@ -224,14 +228,17 @@ def _with_decimals(number: str, currency: str) -> Decimal | None:
     whole = plain[1]
     mark = plain[2]
     decimals = plain[3] or ""
-    is_usual = places == 3 and mark == "." and currency not in _WITH_LARGE_PRICES
-    if grouped and not is_usual:
+    has_small_prices = places == 3 and currency not in _WITH_LARGE_PRICES
+    is_decimal_point = mark == "." and has_small_prices
+    if grouped and not is_decimal_point:
         thousands = Decimal(whole + decimals)
         raise NotAnAmount(
             [round_money(thousands, currency), round_money(thousands / 1000, currency)]
         )
-    is_long = len(decimals) == 3 and places < 3 and whole != "0"
-    if is_long or (mark == "," and len(decimals) > 3):
+    may_be_group = len(decimals) == 3 and places < 3
+    is_perhaps_thousands = may_be_group and whole != "0"
+    is_long_after_comma = mark == "," and len(decimals) > 3
+    if is_perhaps_thousands or is_long_after_comma:
         return None
     return _read(plain, _MOST_DECIMALS)
 

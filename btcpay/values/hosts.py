@@ -104,7 +104,8 @@ def web_parts(url: str) -> SplitResult:
         is_canonical = ascii_host(host) == host
     else:
         is_canonical = str(ipaddress.ip_address(host)) == host.partition("%")[0]
-    if not is_plain or not is_canonical or parts.port == 0:
+    has_valid_host = is_plain and is_canonical
+    if not has_valid_host or parts.port == 0:
         raise ValueError
     return parts
 

@@ -55,9 +55,9 @@ def line_of(what: str, text: str, most: int) -> str:
     if len(text) > 2 * most + 100:
         raise TextRefused(f"the {what} has more than {most} characters", what)
     line = "".join(" " if is_blank(sign) else sign for sign in text).strip()
-    refused_sign = next(filter(is_refused, line), None)
-    if refused_sign is not None:
-        code = f"U+{ord(refused_sign):04X}"
+    refused_signs = [sign for sign in line if is_refused(sign)]
+    if refused_signs:
+        code = f"U+{ord(refused_signs[0]):04X}"
         raise TextRefused(
             f"the {what} contains {code}, which cannot be seen: a control character, a line break"
             " or a mark of direction; type it again without",

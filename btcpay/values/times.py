@@ -95,9 +95,12 @@ def time_between(since: str, mark: str) -> timedelta | None:
     """
     first_s, _, first_boot_id = since.partition(" ")
     last_s, _, last_boot_id = mark.partition(" ")
-    if not first_s or first_boot_id != last_boot_id or int(last_s) < int(first_s):
+    if not first_s or first_boot_id != last_boot_id:
         return None
-    return timedelta(seconds=int(last_s) - int(first_s))
+    seconds = int(last_s) - int(first_s)
+    if seconds < 0:
+        return None
+    return timedelta(seconds=seconds)
 
 
 class Stretch(NamedTuple):

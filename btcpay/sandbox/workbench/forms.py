@@ -5,6 +5,7 @@ For an invalid field, each function raises BadRequest with the field's name.
 
 import re
 from decimal import Decimal
+from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from flask import request
@@ -35,8 +36,15 @@ def field(name: str) -> str:
     return text.strip()
 
 
-def read_order() -> tuple[str, int]:
-    """Returns the address and the satoshis from the fields `address` and `amount`.
+class PaymentOrder(NamedTuple):
+    """An address, and the satoshis to pay to it."""
+
+    address: str
+    sats: int
+
+
+def read_order() -> PaymentOrder:
+    """Returns the payment from the fields `address` and `amount`.
 
     `address` may be a BIP21 URI. The amount in the URI is used if the field `amount` is
     empty.
@@ -47,12 +55,12 @@ def read_order() -> tuple[str, int]:
     if address.lower().startswith("bitcoin:"):
         uri = urlsplit(address)
         address = unquote(uri.path)
-        (btc, *_) = parse_qs(uri.query).get("amount", [""])
+        btc = parse_qs(uri.query).get("amount", [""])[0]
     if not address:
         raise field_error("address", "give a regtest address or a bitcoin: URI")
     if btc and not amount:
-        return address, _btc_to_sats(btc)
-    return address, _read_amount(amount)
+        return PaymentOrder(address, _btc_to_sats(btc))
+    return PaymentOrder(address, _read_amount(amount))
 
 
 def _read_amount(text: str) -> int:
