@@ -10,7 +10,7 @@ from btcpay.parts.merchant_pages.models import KeyRequests
 from storage import at_once
 from storage.database import Database, Values
 from storage.models import ApiKey
-from storage.statement import all_columns, eq, param, typed
+from storage.statement import all_columns, eq, param, rows_as
 
 MOST_REQUESTS = 100  # for each key
 LIFE_MS = timedelta(days=7) // timedelta(milliseconds=1)
@@ -32,7 +32,9 @@ _PUT = KeyRequests.insert(all_columns(KeyRequests)).on_conflict(
     preserve=[KeyRequests.written_ms, KeyRequests.requests],
 )
 _IS_OLD = ~KeyRequests.written_ms.between(param("since"), param("until"))
-_OLD = typed(tuple[str], KeyRequests.select(KeyRequests.key_id).where(_IS_OLD).limit(1))
+_OLD = rows_as(
+    tuple[str], KeyRequests.select(KeyRequests.key_id).where(_IS_OLD).limit(1)
+)
 _FORGET = KeyRequests.delete().where(_IS_OLD)
 
 
