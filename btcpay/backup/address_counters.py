@@ -75,11 +75,11 @@ def plan(
 ) -> list[Move]:
     """Computes the new value of each address counter, without changing the counters.
 
-    A new counter leaves out `skip` addresses after the last used one. It is also no
-    lower than the counter of the same account in `counters`, those of the database that
-    will be replaced. `is_copy` is True if `db` is a copy of a backup, and no database
-    in use. Raises CommandError if the chain cannot be searched, or if an account has no
-    more addresses.
+    A new counter leaves out `skip` addresses after the last used one. `counters` has the
+    counters of the database that will be replaced, by account key; the new counter of
+    an account is not below the one there. `is_copy` is True if `db` is a copy of a
+    backup, and no database in use. Raises CommandError if the chain cannot be searched,
+    or if an account has no more addresses.
     """
     # The calls are counted but not limited, since the shop is closed during a restore.
     session = Session(AT_ONCE, settings.proxy)

@@ -92,9 +92,9 @@ def carry_over(
 ) -> Restored:
     """Copies a SQLite backup into an empty PostgreSQL database.
 
-    Does steps 1 and 2 of `restore` with a temporary copy in the folder of the backup,
-    then copies all rows. Raises CommandError if the backup is invalid, if the chain
-    cannot be searched, or if the PostgreSQL database is not empty.
+    Migrates a temporary copy of the backup and advances its address counters, as
+    `restore` does. Then copies all rows. Raises CommandError if the backup is invalid,
+    if the chain cannot be searched, or if the PostgreSQL database is not empty.
     """
     _require(file)
     if not into_empty.is_sqlite(file):

@@ -65,10 +65,11 @@ def _above_clock_off(time_ahead: timedelta) -> timedelta:
 class ClockSkew:
     """The difference between our clock and the servers' clocks. Thread-safe.
 
-    Of the times that servers sent, the latest counts, since cached responses are old.
-    Later times follow from it by `time.monotonic()`, so that a step of our clock during
-    the run is noticed. A server whose clock is behind the others' cannot change the
-    result. A server whose clock is ahead can hide that our clock is ahead.
+    It uses the latest time that any server has sent, since cached responses have older
+    times. `time.monotonic()` measures the time that has passed since. So a change of
+    our clock during the run is noticed. A server whose clock is behind the others'
+    cannot change the result. A server whose clock is ahead can hide that our clock is
+    ahead.
     """
 
     def __init__(self) -> None:

@@ -66,11 +66,11 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
        bytes.
     2. The txids lead to the Merkle root in the header. The last ones are not repeated,
        which would lead to the same root (CVE-2012-2459).
-    3. Only the first transaction is a coinbase, and it is not 64 bytes long. An inner
-       node of the Merkle tree could be presented as a transaction of 64 bytes
-       (CVE-2017-12842). It is enough to check the first transaction: if the others were
-       inner nodes, it would be one too, and an attacker cannot make a node that starts
-       like a coinbase.
+    3. Only the first transaction is a coinbase, and it is not 64 bytes long. Otherwise a
+       source could present the inner nodes of the Merkle tree, which have 64 bytes, as
+       transactions (CVE-2017-12842). Then the first transaction would be an inner node
+       too. So it is enough to check this one: nobody can make a node that starts like a
+       coinbase.
     4. No output is above 21 million bitcoins. On a test network anybody can mine such a
        block.
     """

@@ -29,7 +29,10 @@ class TooMuch(InvalidRequest):
 
 
 class TooLittle(InvalidRequest):
-    """The amount is below `least`, the minimum in `currency` that wallets can send."""
+    """The amount is too small for wallets to send.
+
+    `least` is the lowest amount that they can send, in `currency`.
+    """
 
     def __init__(self, least: Decimal, currency: str) -> None:
         super().__init__(f"wallets cannot send less than {least} {currency}")

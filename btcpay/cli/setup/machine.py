@@ -74,8 +74,8 @@ def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
 def _status_of(user: pwd.struct_passwd, work: Callable[[], int | None]) -> int | None:
     """Runs `work`, and returns its exit status; None means 0.
 
-    If it must run as another user, that happens in a child process, which does not
-    return from this function.
+    If it must run as another user, it runs in a child process. The child exits with the
+    status, and never returns from this function.
     """
     if user.pw_uid == os.geteuid():
         return work()

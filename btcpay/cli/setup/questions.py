@@ -135,9 +135,11 @@ def validate_answer(question: Question, text: str, answers: Mapping[str, str]) -
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
     """Returns the answers that must be written to the settings file, by variable.
 
-    If the file has the variable, its answer is written if it differs from the file. If
-    the file lacks the variable, its answer is written if it differs from the default,
-    or if the question `is_written`.
+    An answer is written in these cases:
+
+    - The file has the variable with another value.
+    - The file lacks the variable, and the answer is not the default.
+    - The file lacks the variable, and the question `is_written`.
     """
     changes = {}
     for question in QUESTIONS:

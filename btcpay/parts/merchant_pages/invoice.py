@@ -29,6 +29,7 @@ from btcpay.values.texts import TextRefused
 from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
+from btcpay.web.pages.visit import Line
 from storage.queries import attentions, invoices, receivers
 from storage.statement import as_dict
 from storage.values import Values
@@ -50,27 +51,21 @@ OWES_NOTHING = ("reorganised", "vanished", "refunded_twice")
 
 
 def show(visit: Visit, id: str) -> Response:
+    """Shows an invoice with its payments, its history and the merchant's decisions."""
     row = visit.get_or_404(attentions.INVOICE, "inv", id)
     db = visit.service.db
     story = story_of(db, visit.service.settings, row, visit.now)
-    newest = story.events[: -MOST_SHOWN - 1 : -1]
-    came_sats = sum(
-        output.amount_sats for output in story.outputs if output.vanished_ms is None
-    )
-    waiting = [
-        output
-        for output in story.outputs
-        if output.block_height is None and output.vanished_ms is None
-    ]
+    present = [output for output in story.outputs if output.vanished_ms is None]
+    waiting = [output for output in present if output.block_height is None]
     receipts = story.verdict.receipts
     paid_sats = sum(receipt.amount_sats for receipt in receipts if receipt.came_for_it)
-    cards = []
-    for part in hooks.of(hooks.MerchantViews):
-        if part.invoice_card:
-            card = part.invoice_card(visit, row, paid_sats)
-            if card:
-                cards.append(card)
-    events = [as_dict(event) | {"detail": json.loads(event.detail)} for event in newest]
+    mailto = None
+    if row.attention:
+        mailto = _mailtos(visit, [row]).get(id)
+    newest_events = list(reversed(story.events[-MOST_SHOWN:]))
+    events = [
+        as_dict(event) | {"detail": json.loads(event.detail)} for event in newest_events
+    ]
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     price = price_of(story.row)
     currency = amount_due(story.row).currency
@@ -83,15 +78,15 @@ def show(visit: Visit, id: str) -> Response:
         row=story.row,
         price=price,
         worth=worth,
-        came_sats=came_sats,
-        cards=cards,
+        came_sats=sum(output.amount_sats for output in present),
+        cards=_cards_of_parts(visit, row, paid_sats),
         owes_nothing=OWES_NOTHING,
         story=story,
         stuck=stuck_of(waiting, visit.now),
         can_accept=story.row.status != InvoiceStatus.PAID and bool(receipts),
         payer_url=payer_url,
         qr=qr_svg(payer_url),
-        mailto=_mailtos(visit, [row]).get(id) if row.attention else None,
+        mailto=mailto,
         events=events,
         most_shown=MOST_SHOWN,
         loose_kind=loose_kind,
@@ -99,7 +94,25 @@ def show(visit: Visit, id: str) -> Response:
     )
 
 
+def _cards_of_parts(
+    visit: Visit, row: invoices.InvoiceWith, paid_sats: int
+) -> list[tuple[str, dict[str, Any]]]:
+    """Returns the cards that parts (optional plug-ins) add to the page of an invoice.
+
+    Each card is a template's name and its values. `paid_sats` is the sum of the
+    payments that came for the invoice.
+    """
+    cards = []
+    for part in hooks.of(hooks.MerchantViews):
+        if part.invoice_card:
+            card = part.invoice_card(visit, row, paid_sats)
+            if card:
+                cards.append(card)
+    return cards
+
+
 def accept(visit: Visit, id: str) -> Response:
+    """Settles the invoice by what has come, with the entered reason."""
     default_reason = gettext("Accepted as received")
     return _decide_with_reason(visit, id, "accepted", manual.settle, default_reason)
 
@@ -167,6 +180,7 @@ def _reason_error(visit: Visit) -> str:
 
 
 def show_needing(visit: Visit, status: int = 200, error: str = "") -> Response:
+    """Shows the invoices that need attention. `error` is about the entered amount."""
     own = visit.merchant_id
     db = visit.service.db
     rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
@@ -176,6 +190,10 @@ def show_needing(visit: Visit, status: int = 200, error: str = "") -> Response:
     entries: Mapping[str, str] = {}
     if error:
         entries = visit.form
+    lines: list[Line] = []
+    for part in hooks.of(hooks.MerchantViews):
+        if part.inbox_lines:
+            lines += part.inbox_lines(visit)
     return visit.page(
         "attention.html",
         status,
@@ -186,12 +204,7 @@ def show_needing(visit: Visit, status: int = 200, error: str = "") -> Response:
         mailtos=_mailtos(visit, rows),
         only_set_aside=ONLY_SET_ASIDE,
         owes_nothing=OWES_NOTHING,
-        lines=[
-            line
-            for part in hooks.of(hooks.MerchantViews)
-            if part.inbox_lines
-            for line in part.inbox_lines(visit)
-        ],
+        lines=lines,
         has_cards=any(part.invoice_card for part in hooks.of(hooks.MerchantViews)),
         error=error,
         entries=entries,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Response
 
@@ -82,8 +82,8 @@ def make(visit: Visit, id: str = "") -> Response:
     link = None
     if id:
         link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
-    texts, text_errors = _texts(visit.form)
-    amounts, field_errors = _amounts(visit, link, texts)
+    texts, text_errors = _read_texts(visit.form)
+    amounts, field_errors = _read_amounts(visit, link, texts)
     field_errors |= text_errors
     if field_errors:
         return show_form(visit, 400, link, field_errors=field_errors)
@@ -111,8 +111,22 @@ def make(visit: Visit, id: str = "") -> Response:
     return visit.redirect(f"/links/{id}", done=outcome)
 
 
-def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the valid, non-empty texts, and the messages about invalid ones, by field."""
+class _Texts(NamedTuple):
+    """The valid, non-empty texts, and the messages about invalid ones, by field."""
+
+    texts: dict[str, str]
+    errors: dict[str, str]
+
+
+class _Amounts(NamedTuple):
+    """The valid amounts, and the messages about invalid fields, by field."""
+
+    amounts: dict[str, Decimal]
+    errors: dict[str, str]
+
+
+def _read_texts(form: Mapping[str, str]) -> _Texts:
+    """Reads the texts of the form."""
     texts = dict[str, str]()
     field_errors = dict[str, str]()
     for name in TEXTS:
@@ -126,15 +140,18 @@ def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
             continue
         if text:
             texts[name] = text
-    return texts, field_errors
+    return _Texts(texts, field_errors)
 
 
-def _amounts(
+def _read_amounts(
     visit: Visit,
     link: PaymentLink | None,
     texts: Mapping[str, str],
-) -> tuple[dict[str, Decimal], dict[str, str]]:
-    """Returns the valid amounts, and the error messages about invalid fields, by field."""
+) -> _Amounts:
+    """Reads the amounts of the form, and checks that they and the title fit together.
+
+    `link` is the link to change; None for a new one. A fixed price cannot be changed.
+    """
     form = visit.form
     amounts = dict[str, Decimal]()
     field_errors = dict[str, str]()
@@ -150,11 +167,12 @@ def _amounts(
                 amounts[name] = visit.amount(form[name])
         except AmountRefused as refusal:
             field_errors[name] = str(refusal)
-    price, low, high = map(amounts.get, AMOUNTS)
+    price, low, high = (amounts.get(name) for name in AMOUNTS)
     body: dict[str, object] = {"title": texts.get("title")}
     for name in AMOUNTS:
         body[f"{name}_usd"] = amounts.get(name)
-    if is_nameless(body) and not is_fixed and not field_errors:
+    lacks_name = is_nameless(body) and not is_fixed
+    if lacks_name and not field_errors:
         field_errors["title"] = gettext(
             "Give the link a title or an amount, so that customers know it."
         )
@@ -166,7 +184,7 @@ def _amounts(
         field_errors["max_amount"] = gettext(
             "This must not be less than the smallest amount."
         )
-    return amounts, field_errors
+    return _Amounts(amounts, field_errors)
 
 
 def _read_body(

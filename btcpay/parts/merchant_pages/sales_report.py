@@ -116,11 +116,18 @@ def show_month(visit: Visit) -> Response:
     own = visit.merchant_id
     db = visit.service.db
     rows = db.rows(days.BETWEEN, first=number_of(before), last=until, merchant_id=own)
-    bounds = [start_of(number_of(day), visit.zone) for day in (first, after)]
+    since_ms = start_of(number_of(first), visit.zone)
+    before_ms = start_of(number_of(after), visit.zone)
     lines: list[Line] = []
     for part in hooks.of(hooks.MerchantViews):
         if part.month_lines:
-            lines += part.month_lines(visit, *bounds)
+            lines += part.month_lines(visit, since_ms, before_ms)
+    month_before = None
+    if before >= EARLIEST:
+        month_before = before
+    month_after = None
+    if after <= today:
+        month_after = after
     # The days of the accountant's file: this month, or the one before if this month has
     # not ended.
     download_days = (first, last)
@@ -132,8 +139,8 @@ def show_month(visit: Visit) -> Response:
         charts=sales_reports(rows, number_of(first), until, visit.session.currency),
         first=first,
         last=last,
-        before=before if before >= EARLIEST else None,
-        after=after if after <= today else None,
+        before=month_before,
+        after=month_after,
         sent=download_days,
         has_sales_to_send=_has_sales(rows, *download_days),
         today=number_of(today),

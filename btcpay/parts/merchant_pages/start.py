@@ -66,7 +66,8 @@ class StartViews:
         problems = shop_problems(fields)
         if problems:
             return self._steps.shop(fields, problems)
-        if fields["step"] == SHOP or fields["back"] == WALLET or "differ" in fields:
+        is_back = fields["back"] == WALLET or "differ" in fields
+        if fields["step"] == SHOP or is_back:
             return self._steps.wallet(fields)
         return self._read(token, fields)
 

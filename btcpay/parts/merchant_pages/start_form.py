@@ -172,7 +172,8 @@ def skip_of(text: str) -> int | None:
     text = text.strip()
     if not text:
         return None
-    if not text.isdecimal() or len(text) > 9 or int(text) > MOST_SKIPPED:
+    is_number = text.isdecimal() and len(text) <= 9
+    if not is_number or int(text) > MOST_SKIPPED:
         raise SkipRefused(
             gettext(
                 "Please give a whole number from 0 to %(most)s.",

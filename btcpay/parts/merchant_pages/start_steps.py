@@ -130,10 +130,12 @@ class StartSteps:
         is the error in the number of addresses to leave out. `start` is given if the
         position at which the shop begins in its account could not be decided.
         """
-        is_refused = refusal or skip_problem or start
+        status = 200
+        if refusal or skip_problem or start:
+            status = REFUSED
         page = self._page(
             "start_wallet.html",
-            REFUSED if is_refused else 200,
+            status,
             entries=without_secrets(fields),
             refusal=refusal,
             skip_problem=skip_problem,

@@ -136,8 +136,10 @@ def set_gratuities(visit: Visit) -> Response:
     """
     words = visit.form.get("tips", "").replace(",", " ").replace("%", " ").split()
     percents = [int(word) for word in words if word.isdecimal() and len(word) <= 2]
-    are_valid = all(1 <= percent <= MOST_GRATUITY_PERCENT for percent in percents)
-    if len(percents) < len(words) or len(words) > MOST_GRATUITIES or not are_valid:
+    are_numbers = len(percents) == len(words)
+    are_in_range = all(1 <= percent <= MOST_GRATUITY_PERCENT for percent in percents)
+    are_too_many = len(words) > MOST_GRATUITIES
+    if are_too_many or not (are_numbers and are_in_range):
         return show_form(visit, 400, has_gratuity_error=True)
     columns: Values = {
         "id": visit.merchant_id,

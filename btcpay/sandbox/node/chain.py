@@ -30,10 +30,13 @@ MAX_REORGANISATION_BLOCKS = 100  # a deeper one would remove mature coinbases
 class Journal:
     """The SQLite file with all changes of the chain. It is locked until it is closed.
 
-    `past` are the changes that the file had when it was opened: `{"tx": hex, "at": unix
-    seconds}` for an accepted transaction, and `{"blocks": [hex]}` for new blocks on top
-    of a block of the best chain. The constructor raises JournalError if another sandbox
-    uses the file, or if the file is damaged.
+    `past` are the changes that the file had when it was opened. There are two kinds:
+
+    - `{"tx": hex, "at": unix seconds}`: a transaction was accepted.
+    - `{"blocks": [hex]}`: these blocks were added on top of a block of the best chain.
+
+    The constructor raises JournalError if another sandbox uses the file, or if the file
+    is damaged.
     """
 
     def __init__(self, path: Path):

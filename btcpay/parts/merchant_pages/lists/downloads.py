@@ -22,6 +22,7 @@ from btcpay.web.service import Service
 from storage.database import Database
 from storage.models import FileLink
 from storage.queries import merchants, sessions
+from storage.values import Values
 
 AT_ONCE = 2  # downloads at a time in one process; each occupies a thread
 RETRY_AFTER_S = 10
@@ -69,13 +70,7 @@ def make_link(visit: Visit) -> Response:
     with visit.create_once("fil", sessions.FILE) as (id, exists):
         if not exists:
             db.run(sessions.OLD_FILES, now=to_ms(visit.now))
-            rows = db.rows(
-                sessions.FILES, merchant_id=visit.merchant_id, now=to_ms(visit.now)
-            )
-            if len(rows) >= MOST_LINKS:
-                raise InvalidRequest(
-                    f"{MOST_LINKS} such links work already: revoke one first"
-                )
+            _require_room(visit)
             db.run(
                 sessions.ADD_FILE,
                 id=id,
@@ -89,6 +84,13 @@ def make_link(visit: Visit) -> Response:
     # network.
     url = f"{visit.service.settings.base_url}/file/{visit.form_secret()}?lang={current_language()}"
     return show(visit, db.get(sessions.FILE, id=id), url)
+
+
+def _require_room(visit: Visit) -> None:
+    """Raises InvalidRequest if the merchant has MOST_LINKS links that work."""
+    own: Values = {"merchant_id": visit.merchant_id, "now": to_ms(visit.now)}
+    if len(visit.service.db.rows(sessions.FILES, **own)) >= MOST_LINKS:
+        raise InvalidRequest(f"{MOST_LINKS} such links work already: revoke one first")
 
 
 def revoke(visit: Visit, id: str) -> Response:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from itertools import islice
-from typing import cast
+from typing import NamedTuple, cast
 
 from flask import Response
 
@@ -193,7 +193,7 @@ def show_invoices(visit: Visit) -> Response:
         own["status"] = status
         older = queries.INVOICES_BY_STATUS
     listing = Listing("inv", older, queries.INVOICE_PLACE, own)
-    query, page = _page(visit, listing, queries.FOUND_INVOICES)
+    query, page = _listed_page(visit, listing, queries.FOUND_INVOICES)
     if page.has_names and len(page.rows) == 1:
         return visit.redirect(f"/invoices/{page.rows[0].id}")
     return visit.page(
@@ -223,7 +223,7 @@ def show_payments(visit: Visit) -> Response:
         older = queries.LOOSE_PAYMENTS
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
-    query, page = _page(visit, listing, queries.FOUND_PAYMENTS)
+    query, page = _listed_page(visit, listing, queries.FOUND_PAYMENTS)
     return visit.page(
         "payments.html",
         kind=kind,
@@ -233,17 +233,25 @@ def show_payments(visit: Visit) -> Response:
     )
 
 
-def _page(visit: Visit, listing: Listing, names: QueryByName) -> tuple[str, ListPage]:
-    """Returns the search text and a page of the rows that the search finds.
+class SearchedPage(NamedTuple):
+    """The search text ("" if there is none), and a page of the rows that it finds."""
 
-    Without a search text, returns "" and a page of the list.
+    query: str
+    page: ListPage
+
+
+def _listed_page(visit: Visit, listing: Listing, names: QueryByName) -> SearchedPage:
+    """Returns a page of the rows that the search in the URL finds.
+
+    Without a search text, returns a page of the whole list.
     """
     db = visit.service.db
     query = visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if query:
-        return query, search(db, listing, names, query, visit.query.get("older", ""))
+        page = search(db, listing, names, query, visit.query.get("older", ""))
+        return SearchedPage(query, page)
     day = visit.day("day")
     before_ms = None
     if day:
         before_ms = start_of(number_of(day) + 1, visit.zone)
-    return query, listing.page(db, visit.query, before_ms)
+    return SearchedPage("", listing.page(db, visit.query, before_ms))

@@ -43,7 +43,9 @@ def show(visit: Visit, status: int = 200, **values: Any) -> Response:
     account = mail_account(service.settings, service.db)
     to = ""
     if account:
-        to = (mail and mail.address) or account.sender.address
+        to = account.sender.address
+        if mail and mail.address:
+            to = mail.address
     return visit.page(
         "mail_server.html",
         status,

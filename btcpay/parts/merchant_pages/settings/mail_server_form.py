@@ -82,7 +82,8 @@ def check(form: Fields, field_errors: Fields) -> FormValues | None:
             field_errors[name] = _advice()[name]
     if field_errors:
         return None
-    if question := doubt(form, "sender", values["sender"]):
+    question = doubt(form, "sender", values["sender"])
+    if question:
         field_errors["sender"] = question
     if values["password"] and not values["user"]:
         field_errors["user"] = gettext("A password needs a user.")
@@ -125,7 +126,7 @@ def store(visit: Visit, values: FormValues, field_errors: Fields) -> None:
         db.get(merchants.LOCKED, id=visit.merchant_id)
         row = db.get_or_none(mail_servers.GET)
         password = values.password
-        if not password and row and values.is_same_login(row):
+        if not password and row is not None and values.is_same_login(row):
             password = row.password
         if values.user_name and not password:
             field_errors["password"] = gettext("Please type the password.")

@@ -49,9 +49,12 @@ def show(
         values["tax_percent"] = formats.percent(percent, current_language())
     if field_errors is not None or preview is not None:
         values |= {name: visit.form.get(name, "") for name in FORMS[form].checks}
+    status = 200
+    if field_errors:
+        status = 400
     return visit.page(
         f"settings/{form}.html",
-        400 if field_errors else 200,
+        status,
         form=form,
         brand_preview=brand,
         values=values,
@@ -77,17 +80,16 @@ def save(visit: Visit, form: str) -> Response:
             checked[name] = check(visit.form.get(name, ""))
         except (CommandError, ValueError) as error:
             field_errors[name] = invisible_character_message(error) or advice()[name]
-    if (
-        form == "return"
-        and checked.get("return_unpaid")
-        and not visit.form.get("return_paid")
-    ):
+    has_only_unpaid = checked.get("return_unpaid") and not visit.form.get("return_paid")
+    if form == "return" and has_only_unpaid:
         field_errors["return_paid"] = gettext(
             "This one is required if the other one is set."
         )
-    if question := doubt(visit.form, "address", checked.get("address") or ""):
+    question = doubt(visit.form, "address", checked.get("address") or "")
+    if question:
         field_errors["address"] = question
-    is_preview = form == "look" and "show" in visit.form and not field_errors
+    wants_preview = form == "look" and "show" in visit.form
+    is_preview = wants_preview and not field_errors
     if form == "look" and not is_preview:
         _check_logo(visit, checked, field_errors)
     if field_errors:
@@ -95,14 +97,12 @@ def save(visit: Visit, form: str) -> Response:
     if is_preview:
         return show(visit, form, preview=checked)
     FORMS[form].store(visit, checked)
-    currency = checked.get("currency")
-    is_unpriced = (
-        currency
-        and visit.service.prices.rate_for(currency).current_price_or_none() is None
-    )
     done = "saved"
-    if is_unpriced:
-        done = "no_price"
+    currency = checked.get("currency")
+    if currency:
+        rate = visit.service.prices.rate_for(currency)
+        if rate.current_price_or_none() is None:
+            done = "no_price"
     answer = visit.redirect(f"{PATH}/{form}", done=done)
     answer.headers["Location"] += "#save"  # the button that was pressed
     return answer
