@@ -74,7 +74,8 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
     def queue(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
         """Queues a statement. Returns a cursor, which has the result after the next `run`.
 
-        Call it in a transaction only: its COMMIT also sends the queue.
+        Call it only in a transaction. Then the COMMIT sends the queue, even if `run` is
+        not called any more.
         """
         cursor = self.connection().cursor()
         self._queue.statements.append((cursor, sql, parameters))
@@ -199,10 +200,11 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
 def open_pool(url: str) -> Pool:
     """Returns a connection pool for a `postgresql://` URL. The first query connects.
 
-    The URL may have libpq's parameters, which override NETWORK. SESSION overrides the
-    URL's `options`. The parameter `pooler=transaction` is this program's own:
-    statements are then not prepared, and the SESSION settings must be set on the
-    database role.
+    The URL may have libpq's parameters. They override the defaults in NETWORK, except
+    that the settings in SESSION override those in the URL's `options`.
+
+    The parameter `pooler=transaction` is this program's own. Statements are then not
+    prepared, and the operator must set the SESSION settings on the database role.
 
     Raises DatabaseNotReady if the driver is not installed.
     """

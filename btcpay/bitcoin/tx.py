@@ -67,7 +67,7 @@ class TxOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Tx:
-    """A transaction. The other attributes are computed from the four fields."""
+    """A transaction. Its txid and its serializations are computed from its fields."""
 
     version: int
     inputs: tuple[TxIn, ...]

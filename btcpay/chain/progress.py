@@ -25,7 +25,7 @@ class Progress:
 
 
 class KnownBlocks(Protocol):
-    """The columns of `blocks.KNOWN`, in a row of any query that selects them."""
+    """A row that has the columns of `blocks.KNOWN`, and perhaps others."""
 
     @property
     def height(self) -> int | None: ...

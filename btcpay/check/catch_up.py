@@ -53,8 +53,8 @@ BEFORE_THE_FIRST = timedelta(days=1)
 class CatchUp(BlockReader):
     """Stores new headers, then reads their blocks.
 
-    `mark` is `boot_mark`, which reads a clock that is never set, or a replacement in
-    tests. `record` is what this process stores about its runs.
+    `mark` returns the time by the machine's monotonic clock, which nobody can set.
+    Tests replace it. `record` is what this process stores about its runs.
     """
 
     mark: Callable[[], str] = boot_mark

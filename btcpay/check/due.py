@@ -73,7 +73,7 @@ class Reason(StrEnum):
 
 
 class DueLook(NamedTuple):
-    """A query of the mempool that is due, its reason, and the time since it is due."""
+    """A query of the mempool for an invoice, its reason, and the time `at` which it fell due."""
 
     invoice: WatchedInvoice
     reason: Reason

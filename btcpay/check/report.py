@@ -81,6 +81,7 @@ class Report:
     def complete(self) -> bool:
         """True if every block up to the tip is read, no invoice failed, and the clock is right.
 
-        A missing look at the mempool is no failure, since blocks show the payment too.
+        A query of the mempool that could not be made is no failure, since blocks show
+        the payment too.
         """
         return self.is_caught_up and not (self.failed or self.clock_ahead_s)

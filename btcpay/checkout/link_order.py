@@ -204,10 +204,10 @@ def _has_answers(row: Invoice, details: Mapping[str, object]) -> bool:
 
 
 def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | None:
-    """Returns the page's invoice with this id if it can still be paid for the first time.
+    """Returns the page's invoice with this id if nobody has paid it, and it can be paid.
 
-    Returns None if it is no longer open, has expired, or if a payment to it was ever
-    seen. The row has only the id, the amount and the payer's data.
+    Returns None if it is no longer open, if its time is over, or if a payment to it was
+    ever seen. The row has only the id, the amount and the payer's data.
     """
     values: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
     return service.db.get_or_none(invoices.UNTOUCHED, **values)

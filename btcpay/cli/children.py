@@ -59,11 +59,7 @@ class Children(contextlib.AbstractContextManager["Children"]):
         for child in self._running.values():
             child.terminate()
         for child in self._running.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(max(0, deadline_s - time.monotonic()))
-            with contextlib.suppress(ProcessLookupError):  # the group has ended
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+            _wait_or_kill(child, deadline_s)
         self._watchdog.kill()
         self._watchdog.communicate()
 
@@ -129,6 +125,18 @@ class Children(contextlib.AbstractContextManager["Children"]):
         if not lines:
             return sentence
         return "\n".join([f"{sentence}; {self._log} ends:", *lines[-LAST_LINES:]])
+
+
+def _wait_or_kill(child: subprocess.Popen[bytes], deadline_s: float) -> None:
+    """Waits for the child's end, then kills it and all processes that it has started.
+
+    At `deadline_s` of the monotonic clock, the child is killed even if it still runs.
+    """
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(max(0, deadline_s - time.monotonic()))
+    with contextlib.suppress(ProcessLookupError):  # all processes have ended
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
 
 
 def exit_status(code: int) -> int:

@@ -73,13 +73,18 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
     def command(*args: Any, as_json: bool = False, **kwargs: Any) -> Any:
         require_text(kwargs.values())
         settings = read_or_exit(os.environ)
-        defaults = [name for name in NOTABLE_DEFAULTS if not is_set(os.environ, name)]
-        if defaults:
-            place = f"{settings.network.name}, {place_of(settings.database_url)}"
-            say(f"{' and '.join(defaults)} not set: this is {place}")
+        _say_defaults(settings)
         return function(Shell(settings, as_json), *args, **kwargs)
 
     return update_wrapper(command, function)
+
+
+def _say_defaults(settings: Settings) -> None:
+    """Says which network and database are used, if one of them is the default."""
+    defaults = [name for name in NOTABLE_DEFAULTS if not is_set(os.environ, name)]
+    if defaults:
+        place = f"{settings.network.name}, {place_of(settings.database_url)}"
+        say(f"{' and '.join(defaults)} not set: this is {place}")
 
 
 def with_json_shell(function: Callable[..., Any]) -> Callable[..., Any]:

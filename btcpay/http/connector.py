@@ -43,8 +43,9 @@ def connect_first(
 ) -> socket.socket:
     """Tries the addresses in turn, and returns the first connection that succeeds.
 
-    The next address is tried after a failure, or after NEXT_AFTER_S in parallel. Raises
-    TimeoutError after `timeout_s`, or the OSError of the first failure if all fail.
+    Each attempt starts when the attempt before it has failed, or NEXT_AFTER_S after
+    that attempt's start. Raises TimeoutError after `timeout_s`. If all attempts fail
+    earlier, raises the OSError of the first failure.
     """
     return _Race(addresses, timeout_s, options).run()
 

@@ -42,8 +42,8 @@ class Quote(NamedTuple):
 def quote(prices: Prices, now: datetime, order: Order) -> Quote:
     """Converts the order to satoshis at the current price of one bitcoin.
 
-    Raises PriceUnavailable if there is no valid price, and the errors of `live_price`
-    and `quote_at`.
+    Raises PriceUnavailable if there is no valid price, or if this machine's clock is
+    ahead. Raises the errors of `quote_at` if the amount is not accepted.
     """
     if order.currency is None:
         price = _price_beside(prices, now, order.shown_currency)

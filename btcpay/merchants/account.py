@@ -62,9 +62,10 @@ def stored_account(descriptor: str) -> Descriptor:
 class ScriptRun:
     """Derives the scripts of one account, several at once if indexes are asked for in order.
 
-    If an index is less than RUN above the index asked for before, the scripts of RUN
-    indexes are derived together, which takes less time per script. Threads need no
-    lock: at worst two of them derive the same scripts.
+    It notices that indexes are asked for in order if an index is above the index before
+    by less than RUN. Then it derives the scripts of RUN indexes together, which takes
+    less time per script. Threads need no lock: at worst two of them derive the same
+    scripts.
     """
 
     def __init__(self, account: Descriptor) -> None:

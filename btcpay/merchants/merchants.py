@@ -83,7 +83,7 @@ def add_merchant(
     """Stores a merchant with an empty balance, and returns its row.
 
     `next_index` is the index of the merchant's first address. `used_before` is the
-    number of the account's addresses up to the last one that was used before. Raises
+    index after that of the last address that was used before; 0 if none was. Raises
     CommandError if the name is invalid, or if a merchant with this name or account key
     exists.
     """

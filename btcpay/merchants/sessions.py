@@ -101,7 +101,8 @@ def log_in_owner(
     """Opens a session for a visitor who entered the owner's password. Returns its secret.
 
     The caller has checked the password. `password_scrypt` is the password's hash.
-    `former` is as in `log_in`.
+    `former` is the secret of the session that the browser had before; "" if it had
+    none. This call ends that session.
     """
     with db.write():
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))

@@ -31,10 +31,10 @@ class NewDelivery(NamedTuple):
 
 
 def delivery_of(event: PublicEvent) -> NewDelivery:
-    """Returns the usual delivery of an event.
+    """Returns the delivery of an event, as most transports store it.
 
-    Deliveries about the same invoice, payment link or other resource are in one line,
-    so they are sent in order.
+    Deliveries about the same invoice, payment link or other resource have the same
+    `line`, so they are sent in order.
     """
     line = event.invoice_id or event.payment_link_id or event.resource_id
     return NewDelivery(event.kind, event.id, line)

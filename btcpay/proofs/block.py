@@ -98,7 +98,7 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
 def _check_coinbase(contents: BlockContents) -> None:
     """Raises ProofFailed if the first transaction is not the block's only coinbase.
 
-    Also if it has the size of a Merkle node.
+    Also raises ProofFailed if the coinbase is as long as a Merkle node.
     """
     first = contents.tx_without_witness(0)
     # The bytes after the version: one input, with the null outpoint.

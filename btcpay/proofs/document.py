@@ -39,10 +39,11 @@ def extend_document(
     document: dict[str, Any],
     following: Sequence[bytes],
 ) -> dict[str, Any]:
-    """Returns the proof document with other headers after that of the payment's block.
+    """Returns the proof document with the headers `following` after the payment's block.
 
-    `following` are these headers, 80 bytes each. They replace the later headers in the
-    document. The number of confirmations becomes the number of all headers.
+    Each header has 80 bytes. They replace those that the document has after the
+    header of the payment's block. The number of confirmations becomes the number of
+    all headers.
     """
     headers = document["headers"][:1]
     headers += [raw.hex() for raw in following]

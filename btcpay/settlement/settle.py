@@ -1,9 +1,9 @@
 """Computes what a scan changes in an invoice, its outputs and its payments. Pure.
 
-A scan is new data from blocks or a mempool about the invoice's address. The check
-stores the result of `settle`. Between scans the pages, the command line and the API
-show the state that follows from the stored outputs; to show it makes no payment and
-expires no invoice. docs/developers/settlement.md explains the rules.
+A scan is new data from blocks or a mempool about the invoice's address. Only the check
+(`blocktill check`) stores the result of `settle`, and so creates payments and expires
+invoices. The pages, the command line and the API only show the state that follows from
+the stored outputs. docs/developers/settlement.md explains the rules.
 """
 
 from collections.abc import Sequence, Set

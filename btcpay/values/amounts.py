@@ -136,18 +136,26 @@ def parse_amount(text: str, currency: str) -> Decimal:
         raise NotAnAmount
     for sign in (match[1], match[3]):
         _refuse_other_sign(sign.strip(), currency)
-    number = match[2]
-    if places_of(currency):
-        amount = _with_decimals(number, currency)
-    else:
-        amount = _whole_of(number, currency)
-    if amount is None and currency in _WITH_LAKHS:
-        amount = _read(_LAKHS.fullmatch(number), places_of(currency))
+    amount = _read_number(match[2], currency)
     if amount is None:
         raise NotAnAmount
     is_whole_units = amount == round_money(amount, currency)
     if currency != "USD" and not is_whole_units:
         raise NotAnAmount
+    return amount
+
+
+def _read_number(number: str, currency: str) -> Decimal | None:
+    """Returns the amount that `number` means in this currency; None if it means none.
+
+    Raises NotAnAmount if the number is ambiguous.
+    """
+    if places_of(currency):
+        amount = _with_decimals(number, currency)
+    else:
+        amount = _whole_of(number, currency)
+    if amount is None and currency in _WITH_LAKHS:
+        return _read(_LAKHS.fullmatch(number), places_of(currency))
     return amount
 
 

@@ -61,12 +61,12 @@ def with_ascii_host(url: str) -> str:
     or a host that `ascii_host` refuses.
     """
     parts = urlsplit(url)
-    place = parts.netloc.rpartition("@")[2]
-    scheme, separator, rest = url.partition("://")
+    scheme, _, rest = url.partition("://")
     if not parts.hostname or not rest.startswith(parts.netloc):
         raise ValueError("a URL without a host")
-    start = parts.netloc.removesuffix(place)
-    return f"{scheme}{separator}{start}{ascii_place(place)}{rest.removeprefix(parts.netloc)}"
+    credentials, at, place = parts.netloc.rpartition("@")
+    path_and_query = rest.removeprefix(parts.netloc)
+    return f"{scheme}://{credentials}{at}{ascii_place(place)}{path_and_query}"
 
 
 def ascii_place(place: str) -> str:
@@ -141,10 +141,12 @@ def is_here(host: str | None) -> bool:
 
     Source: RFC 6761.
     """
+    if not host:
+        return False
     try:
-        return ipaddress.ip_address(host or "").is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return f".{host}".endswith(".localhost")
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def host_and_port(place: str) -> tuple[str, int]:

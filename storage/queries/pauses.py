@@ -1,4 +1,4 @@
-"""Back-off: the condition that a stored retry time has been reached."""
+"""The condition that a pause is over, and a failed action may be tried again."""
 
 from peewee import BigIntegerField, Expression
 

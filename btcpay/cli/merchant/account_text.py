@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -46,10 +47,10 @@ choose_option = partial(
 def key_of(xpub: str, others: list[str]) -> str:
     """Returns the text that describes the account: `xpub`, or standard input for "-".
 
-    `others` are further words on the command line. Raises UsageError if there are any,
-    unless the words look like a secret, such as a seed phrase. Then returns all words:
-    the code that parses them refuses the secret with a better message. Raises
-    CommandError if the text is empty.
+    `others` are further words on the command line, normally none. If all words together
+    look like a secret, such as a seed phrase, returns all of them: the parser refuses
+    a secret with a better message. Otherwise raises UsageError for further words.
+    Raises CommandError if the text is empty.
     """
     text = " ".join([xpub, *others])
     if others and not holds_secret(text):
@@ -82,11 +83,21 @@ def _read_standard_input() -> str:
     if is_terminal:
         return text.strip()
     lines = text.strip().splitlines()
-    answers: list[str] = []
-    while len(lines) > 1 and _ANSWER.fullmatch(lines[-1].strip()):
-        answers.insert(0, f"{lines.pop()}\n")
+    end = _end_of_account(lines)
+    answers = [f"{line}\n" for line in lines[end:]]
     sys.stdin = io.StringIO("".join(answers))
-    return "\n".join(lines)
+    return "\n".join(lines[:end])
+
+
+def _end_of_account(lines: Sequence[str]) -> int:
+    """Returns the index of the first of the last lines that are answers. It is at least 1.
+
+    If the last line is no answer, returns the number of lines.
+    """
+    end = len(lines)
+    while end > 1 and _ANSWER.fullmatch(lines[end - 1].strip()):
+        end -= 1
+    return end
 
 
 def choose_account(

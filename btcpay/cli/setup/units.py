@@ -73,11 +73,7 @@ def units(
     `kind` is one of KINDS. `state` is the folder of an SQLite database, or None. Raises
     CommandError for a path with spaces or special characters.
     """
-    for text in (str(program), str(env_file), user, str(state or ""), str(backups)):
-        if text and not _PLAIN_WORD.fullmatch(text):
-            raise CommandError(
-                f"a unit cannot name {text!r}: choose a path without blanks or special characters"
-            )
+    _require_plain_words(program, env_file, user, state or "", backups)
     changes = {
         "/opt/blocktill/bin/blocktill": str(program),
         "/etc/blocktill.env": str(env_file),
@@ -96,6 +92,16 @@ def units(
             text = text.replace(old, new)
         texts[name] = text
     return texts
+
+
+def _require_plain_words(*values: Path | str) -> None:
+    """Raises CommandError for a value with blanks or special characters. "" is accepted."""
+    for value in values:
+        text = str(value)
+        if text and not _PLAIN_WORD.fullmatch(text):
+            raise CommandError(
+                f"a unit cannot name {text!r}: choose a path without blanks or special characters"
+            )
 
 
 def _names(kind: str) -> list[str]:

@@ -11,7 +11,7 @@ from btcpay.health.doctor.shop import Shop
 from btcpay.http.clock_skew import CLOCK_OFF
 from btcpay.merchants.account import at_index
 from btcpay.values.errors import ExplorerError
-from btcpay.values.finding import GREEN, RED, YELLOW, Colour, Finding
+from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.times import SET_CLOCK
 from storage.database import Database
 from storage.models import Merchant
@@ -95,16 +95,15 @@ def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
         sentence = "no explorer gave a time to compare it with"
         yield Finding("clock", YELLOW, sentence, EXPLORERS_FIRST)
         return
-    off = min(differences)
-    remedy = SET_CLOCK
-    colour: Colour = RED
-    if off <= CLOCK_NEAR:
-        remedy = ""
-        colour = GREEN
-    elif off <= CLOCK_OFF:
-        colour = YELLOW
-    seconds = off // timedelta(seconds=1)
-    yield Finding("clock", colour, f"{seconds} s from the nearest explorer's", remedy)
+    difference = min(differences)
+    seconds = difference // timedelta(seconds=1)
+    sentence = f"{seconds} s from the nearest explorer's"
+    if difference <= CLOCK_NEAR:
+        yield Finding("clock", GREEN, sentence)
+    elif difference <= CLOCK_OFF:
+        yield Finding("clock", YELLOW, sentence, SET_CLOCK)
+    else:
+        yield Finding("clock", RED, sentence, SET_CLOCK)
 
 
 def addresses_ahead(

@@ -123,13 +123,22 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
     for candidate in candidates:
         base = "".join(sign for sign in candidate.name if sign.isprintable())
         base = " ".join(base.split())[:MAX_NAME] or candidate.descriptor.script_type
-        name = base
-        number = 1
-        while name.casefold() in {taken.casefold() for taken in names}:
-            number += 1
-            name = f"{base}-{number}"
-        names.append(name)
+        names.append(_free_name(base, names))
     return names
+
+
+def _free_name(base: str, taken: Sequence[str]) -> str:
+    """Returns `base`, or the first of `base`-2, `base`-3 ... that is not taken.
+
+    Names that differ only in upper and lower case count as the same.
+    """
+    folded = {name.casefold() for name in taken}
+    name = base
+    number = 1
+    while name.casefold() in folded:
+        number += 1
+        name = f"{base}-{number}"
+    return name
 
 
 def _account(candidate: Candidate, name: str, source: str) -> WalletAccount:

@@ -100,8 +100,8 @@ def issue(
     """Issues a key for a shop; returns None if neither `--for` nor `--shop` is given.
 
     Returns the key, the named values to print above its secret, and hints for the user.
-    Raises UsageError if only one of the two options is given, or also `--scope`. Raises
-    CommandError if the shop's URL is invalid.
+    Raises UsageError if only one of the two options is given, or if `--scope` is given
+    too. Raises CommandError if the shop's URL is invalid.
     """
     plugin = options["plugin"]
     shop = options["shop"]

@@ -14,7 +14,7 @@ from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
 from btcpay.notify.mail.server import is_in_settings
 from btcpay.parts.merchant_pages import today
 from btcpay.parts.merchant_pages.queries import WANTING
-from btcpay.parts.merchant_pages.sales_report import amounts, sales_reports
+from btcpay.parts.merchant_pages.sales_report import sales_reports, sums_to_show
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, value_of
 from btcpay.values.times import date_of, day_of, from_ms, to_ms
@@ -83,9 +83,11 @@ def show(visit: Visit) -> Response:
         "home.html",
         lines=_lines(shop),
         to_do=to_do(shop, visit, not db.is_server),
-        today_took=amounts(reports, lambda report: report.by_day[today_number]),
-        yesterday_took=amounts(reports, lambda report: report.by_day[today_number - 1]),
-        thirty_days_took=amounts(reports, lambda report: report.whole),
+        today_took=sums_to_show(reports, lambda report: report.by_day[today_number]),
+        yesterday_took=sums_to_show(
+            reports, lambda report: report.by_day[today_number - 1]
+        ),
+        thirty_days_took=sums_to_show(reports, lambda report: report.whole),
         charts=reports,
         yesterday=today_number - 1,
         coming=coming[:MOST_COMING],

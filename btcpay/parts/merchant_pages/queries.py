@@ -137,8 +137,9 @@ MOST_IN_INBOX = 100
 class Session(sessions.Session):
     """A merchant's session.
 
-    - `wanting`: the number of invoices, and of things in parts (optional plug-ins),
-      that need the merchant's attention. Above MOST_IN_INBOX it is not counted further.
+    - `wanting`: how many invoices need the merchant's attention, plus how many refunds,
+      bills or other rows of parts (optional plug-ins) do. The count stops at
+      MOST_IN_INBOX.
     - `others`: 1 if the service has another merchant, else 0.
 
     For each part with an inbox, there is one more column. Its name is

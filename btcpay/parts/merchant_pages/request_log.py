@@ -65,7 +65,8 @@ class RequestLog:
             if requests is None:
                 if len(self._pending) >= MOST_KEYS:
                     return
-                requests = self._pending[key_id] = deque(maxlen=MOST_REQUESTS)
+                requests = deque(maxlen=MOST_REQUESTS)
+                self._pending[key_id] = requests
             requests.append(request)
             if not self._has_pending.is_set():
                 self._wake_thread()

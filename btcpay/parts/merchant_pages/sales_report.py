@@ -89,13 +89,13 @@ def sales_reports(
     return reports
 
 
-def amounts(
+def sums_to_show(
     reports: Sequence[SalesReport], sum_of: Callable[[SalesReport], PaymentSum]
 ) -> list[tuple[SalesReport, PaymentSum]]:
-    """Returns the reports whose sum has payments, each with this sum.
+    """Returns (report, sum) for each currency in which there were payments.
 
-    If no sum has payments, returns only the first report. `sum_of` returns the sum of a
-    report.
+    `sum_of` chooses the sum of a report, for example that of one day. If no currency
+    had payments, returns only the first report with its sum.
     """
     pairs = [(report, sum_of(report)) for report in reports]
     with_payments = [pair for pair in pairs if pair[1].payments]

@@ -252,8 +252,8 @@ class Visit:
     def get_or_404(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
         """Returns the row with this id. Raises NotFound if the merchant has no such row.
 
-        The query may ignore its parameter `merchant_id`: this method compares the row's
-        merchant. If the text does not have the form of an id, the query is not
+        The query may find rows of all merchants, since this method compares the row's
+        `merchant_id`. If the text does not have the form of an id, the query is not
         executed.
         """
         values: Values = {"id": id, "merchant_id": self.merchant_id}

@@ -59,10 +59,10 @@ class RefundRequest(NamedTuple):
 
     @property
     def has_fixed_sum(self) -> bool:
-        """True if the request states the sum, so that it does not depend on the payments.
+        """True if the request states the sum of the refund.
 
-        The sum depends on the payments if it is the default one, or if a plug-in names
-        a rule for it.
+        Otherwise the sum is computed from the payments: it is the default sum, or the
+        result of a rule that a plug-in has named.
         """
         return self.amount_sats is not None and self.made_sats is None
 

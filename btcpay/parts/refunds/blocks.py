@@ -58,23 +58,11 @@ def connect_block(
     Also stores a proof of each transaction, and the prices. `matches` is the result of
     the function `matches`. `prices` has the price of one bitcoin by currency.
     """
-    new: list[Values] = []
-    positions: set[int] = set()
-    for script, outputs in matches.items():
-        for position, vout, amount_sats in outputs:
-            positions.add(position)
-            row: Values = {
-                "txid": block.txid(position),
-                "vout": vout,
-                "script": script,
-                "amount_sats": amount_sats,
-                "block_height": height,
-                "block_time_ms": to_ms(block.mined_at),
-                "position": position,
-                "again_of": None,
-            }
-            new.append(row)
+    rows = _output_rows(block, height, matches)
     texts_by_currency = {code: str(price) for code, price in prices.items()}
+    positions = set[int]()
+    for outputs in matches.values():
+        positions.update(position for position, _vout, _amount_sats in outputs)
     for position in sorted(positions):
         txid = block.txid(position)
         evidence = block.evidence(position)
@@ -86,9 +74,30 @@ def connect_block(
             document=json.dumps(proof),
             prices=json.dumps(texts_by_currency),
         )
-    at_once.run(db, queries.ADD_OUTPUT, new)
-    at_once.run(db, queries.MOVE, new)
+    at_once.run(db, queries.ADD_OUTPUT, rows)
+    at_once.run(db, queries.MOVE, rows)
     decide_again(db, settings, matches, now)
+
+
+def _output_rows(
+    block: ProvenBlock, height: int, matches: OutputsByScript
+) -> list[Values]:
+    """Returns the columns of each output in `matches`, which are in the block at `height`."""
+    rows: list[Values] = []
+    for script, outputs in matches.items():
+        for position, vout, amount_sats in outputs:
+            row: Values = {
+                "txid": block.txid(position),
+                "vout": vout,
+                "script": script,
+                "amount_sats": amount_sats,
+                "block_height": height,
+                "block_time_ms": to_ms(block.mined_at),
+                "position": position,
+                "again_of": None,
+            }
+            rows.append(row)
+    return rows
 
 
 def disconnect_blocks(

@@ -1,10 +1,10 @@
 """Writes a file of refunds, with which a wallet pays all of them by one transaction.
 
 Each line has an address and an amount in bitcoin; there is no header. Electrum's *Pay
-to many* accepts exactly this form, and Sparrow's *Send to many* accepts it too. The
-unit is bitcoin: a wallet that is set to a smaller unit then sends too little, or
-refuses the file. With amounts in a smaller unit, a wallet could send thousands of times
-too much.
+to many* accepts exactly this form, and Sparrow's *Send to many* accepts it too.
+
+The amounts are in bitcoin, which is the largest unit of wallets. If a wallet expects a
+smaller unit, it sends too little, or refuses the file. It can never send too much.
 
 Source: spesmilo/electrum, electrum/payment_identifier.py, and sparrowwallet/sparrow,
 SendToManyDialog.java.

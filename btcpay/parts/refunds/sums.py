@@ -27,10 +27,11 @@ Basis = Literal["excess", "all"]
 
 
 class Default(NamedTuple):
-    """The default sum of a refund: what is left of the excess, or of the whole received sum.
+    """The default sum of a refund: the basis minus all earlier refunds.
 
-    `basis` says of which of the two. `left_sats` is 0 if earlier refunds have reached
-    this sum, so that a repeated request creates no second refund.
+    `basis` is "excess" (what was paid above the invoice's amount) or "all" (everything
+    that was received). `left_sats` is the default sum. It is 0 if earlier refunds have
+    reached the basis, so that a repeated request creates no second refund.
     """
 
     basis: Basis

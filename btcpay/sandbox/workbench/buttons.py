@@ -84,8 +84,8 @@ def reorganise(sandbox: Sandbox) -> Json:
 def explorer(sandbox: Sandbox) -> Json:
     """Sets the state of the explorer from the field `state`: up, down or lies.
 
-    It lies about the invoice in the field `invoice`, by default about the newest open
-    one.
+    In the state `lies`, it invents a payment to the invoice in the field `invoice`, by
+    default to the newest open one.
     """
     switches = sandbox.switches
     state = forms.read_state("up", "down", "lies")
