@@ -100,8 +100,8 @@ def work_on_block(
 ) -> None:
     """Makes each part (optional plug-in) do its work on a block.
 
-    A later run does the work of a part that failed to return its data, or that must
-    first undo its changes from removed blocks.
+    The work of a part is left to a later run if the part failed to return its data, or
+    if it must first undo its changes from removed blocks.
     """
     by_part = hooks.by_part(hooks.Blocks)
     for part, matches in part_matches:

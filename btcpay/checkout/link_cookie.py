@@ -58,10 +58,11 @@ class LinkCookie:
         return derived_id("inv", self._key, f"form {link_id} {form}")
 
     def next_invoice_id(self, invoice_id: str) -> str:
-        """Returns the id of the only invoice that may follow the invoice `invoice_id`.
+        """Returns the id of the next invoice of a browser that has paid `invoice_id`.
 
-        A browser that has paid an invoice may create one more without being counted.
-        Nobody can compute the id without the signing key.
+        The rate limit does not count this next invoice. The id is always the same, so
+        there is only one such invoice for each paid one. Nobody can compute the id
+        without the signing key.
         """
         return derived_id("inv", self._key, f"after {invoice_id}")
 

@@ -91,7 +91,9 @@ def redirect_to_invoice(
     text = fields.get("amount", "")
     form_id = cookie.invoice_id_of_form(page.id, form)
     last_id = cookie.last_invoice_id(page.id)
-    next_id = last_id and cookie.next_invoice_id(last_id)
+    next_id = None
+    if last_id:
+        next_id = cookie.next_invoice_id(last_id)
     # Otherwise another site could make its visitors use up the link's limits.
     if is_from_another_site(request.headers, service.settings.base_url):
         message = gettext(

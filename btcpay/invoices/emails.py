@@ -26,8 +26,7 @@ def may_ask(db: Database, settings: Settings, row: Invoice, now: datetime) -> bo
     All of these are necessary:
 
     - the invoice is paid, and has no e-mail address yet;
-    - its e-mail address would not be erased at once, because the invoice was paid so
-      long ago;
+    - the invoice was not paid so long ago that the address would be erased at once;
     - a mail server is set up.
     """
     if row.status != InvoiceStatus.PAID or row.customer_email is not None:

@@ -20,9 +20,9 @@ class Table(Model):
 
 
 def word_field(words: type[E]) -> TextField[E]:
-    """Returns a text column whose values are the members of `words`, for mypy.
+    """Returns a text column. mypy sees its values as members of the enum `words`.
 
-    A row holds the plain string, which equals the enum's member.
+    In fact, a row holds the plain string, which equals the enum's member.
     """
     return TextField()  # type: ignore[return-value]
 

@@ -48,11 +48,12 @@ class Endpoint:
         self.bytes_read = 0
         self.until_s = math.inf
         self.exclusion_reason = ""
-        rests_until = quota and quota.rests_until(self.name)
-        if rests_until:
-            self.exclusion_reason = (
-                f"asked to be left alone, and is until {iso(rests_until)}"
-            )
+        if quota:
+            rests_until = quota.rests_until(self.name)
+            if rests_until:
+                self.exclusion_reason = (
+                    f"asked to be left alone, and is until {iso(rests_until)}"
+                )
         self._url = url
         self._session = session
         self._quota = quota

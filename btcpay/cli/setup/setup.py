@@ -134,7 +134,9 @@ class _SetupRun(Interview):
         kind = units.choose_kind(options["units"], options["start"], self._command)
         answers = self.settings(self.present, self.state)
         database = sqlite_path(answers.get("BLOCKTILL_DATABASE_URL", ""))
-        state = database and database.parent
+        state = None
+        if database:
+            state = database.parent
         user = self._make_user(state)
         text = changed_text(self.text, worth_writing(answers, self.present))
         environ = parse(text, str(self.file))

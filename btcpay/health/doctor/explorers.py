@@ -29,10 +29,12 @@ MOST_MERCHANTS = 20  # so that these look-ups cost at most 200 calls
 def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
     """Yields a finding for each explorer, and a yellow one if only one of several works.
 
-    The finding of an explorer that does not show the chain is yellow. It is red if the
-    explorer is on another network, or if no explorer shows the chain, since then no
-    payment is found. The finding of an explorer that shows the chain, but no
-    unconfirmed payments, is yellow.
+    The finding of an explorer is
+
+    - red if the explorer is on another network;
+    - yellow if it does not show the chain, or red if no explorer shows the chain, since
+      then no payment is found;
+    - yellow if it shows the chain, but no unconfirmed payments.
     """
     good = [probe.host for probe in probes if not probe.trouble]
     if len(good) == 1 < len(probes):
@@ -114,9 +116,10 @@ def addresses_ahead(
 ) -> Iterator[Finding]:
     """Yields a finding for each merchant: red if one of the next addresses is used already.
 
-    Then another program gives out addresses of the same account, or the database is an
-    old copy. Examines at most MOST_MERCHANTS merchants. Stores the results if `quota`
-    is not None. If no explorer responds, uses the stored results of an earlier run.
+    A red finding means that another program gives out addresses of the same account, or
+    that the database is an old copy. Examines at most MOST_MERCHANTS merchants. Stores
+    the results if `quota` is not None. If no explorer responds, uses the stored results
+    of an earlier run.
     """
     good = [probe.url for probe in probes if not probe.trouble]
     rows = db.rows(merchants.ALL)

@@ -55,8 +55,8 @@ def connect_block(
 ) -> None:
     """Stores the outputs found in a block, and decides again which refunds are sent.
 
-    Also stores a proof of each transaction, and the prices. `matches` is the result of
-    the function `matches`. `prices` has the price of one bitcoin by currency.
+    Also stores a proof of each transaction, and the prices. `matches` has the found
+    outputs by script in hex. `prices` has the price of one bitcoin by currency.
     """
     rows = _output_rows(block, height, matches)
     texts_by_currency = {code: str(price) for code, price in prices.items()}
