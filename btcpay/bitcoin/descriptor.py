@@ -217,8 +217,10 @@ def _refusal_reason(form: tuple[str, ...]) -> str:
         return "this is not a descriptor: one begins with wpkh( tr( wsh( sh( or pkh("
     if form[0] == "tr":
         return "taproot is supported with one key alone, as tr(KEY)"
-    known = "(".join(takewhile(_FUNCTIONS.__contains__, form))
-    script = f"{known}(...)" if known else "this"
+    known_names = list(takewhile(lambda name: name in _FUNCTIONS, form))
+    script = "this"
+    if known_names:
+        script = "(".join(known_names) + "(...)"
     return (
         f"{script} is not supported: pkh, wpkh, sh(wpkh), tr, and multi or sortedmulti"
         " in wsh, sh(wsh) or sh are; other scripts (miniscript) are not"

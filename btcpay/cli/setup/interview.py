@@ -60,7 +60,8 @@ class Interview:
         if not network:
             network = present.get("BLOCKTILL_NETWORK", "").strip()
         is_play_money = network in NETWORKS and not NETWORKS[network].main_keys
-        if not (self.options["yes"] and is_play_money):
+        has_usual_address = self.options["yes"] and is_play_money
+        if not has_usual_address:
             return QUESTIONS
         questions = []
         for question in QUESTIONS:

@@ -21,7 +21,7 @@ from btcpay.merchants.wallet_text.json_fields import (
     field_of,
 )
 from btcpay.merchants.wallet_text.json_signers import NO_QUORUM
-from btcpay.merchants.wallet_text.keys import KEY, origin_of, read_key
+from btcpay.merchants.wallet_text.keys import KEY, WalletKey, origin_of, read_key
 from btcpay.merchants.wallet_text.lone_keys import MASTER_KEY, LoneKey, take_keys
 from btcpay.merchants.wallet_text.multisig import (
     FORMS,
@@ -103,21 +103,7 @@ def _take_electrum(contents: Contents, node: Object) -> bool:
     if not isinstance(wallet_type, str):
         return False
     several = _ELECTRUM_SEVERAL.fullmatch(wallet_type)
-    stores = [
-        value
-        for name, value in node.items()
-        if re.fullmatch("keystore|x[0-9]{1,2}/?", name) and isinstance(value, dict)
-    ]
-    keys = []
-    for store in stores:
-        match = KEY.fullmatch(str(store.get("xpub", "")).strip())
-        if match:
-            key = read_key(match["key"])
-            origin = origin_of(store.get("root_fingerprint"), store.get("derivation"))
-            keys.append(key._replace(origin=origin))
-        for name, value in store.items():
-            if name != "xpub" and KEY.fullmatch(str(value)):
-                contents.leave_out(MASTER_KEY)
+    keys = _electrum_keys(contents, node)
     if several and keys:
         threshold, count = map(int, several.groups())
         refuse_missing_keys(count, keys)
@@ -131,6 +117,27 @@ def _take_electrum(contents: Contents, node: Object) -> bool:
         )
     take_keys(contents, [LoneKey(keys[0], keys[0].version.script_type or "p2pkh")])
     return True
+
+
+def _electrum_keys(contents: Contents, node: Object) -> list[WalletKey]:
+    """Returns the account keys in the keystores of Electrum's wallet file, with origins.
+
+    Other extended public keys in a keystore are left out, and reported in `contents`.
+    """
+    keys = []
+    for place, store in node.items():
+        is_keystore = re.fullmatch("keystore|x[0-9]{1,2}/?", place)
+        if not is_keystore or not isinstance(store, dict):
+            continue
+        match = KEY.fullmatch(str(store.get("xpub", "")).strip())
+        if match:
+            key = read_key(match["key"])
+            origin = origin_of(store.get("root_fingerprint"), store.get("derivation"))
+            keys.append(key._replace(origin=origin))
+        for name, value in store.items():
+            if name != "xpub" and KEY.fullmatch(str(value)):
+                contents.leave_out(MASTER_KEY)
+    return keys
 
 
 def _take_btcpay(contents: Contents, node: Object) -> bool:
