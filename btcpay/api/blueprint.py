@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Container, Mapping
+from typing import Any
 
 from flask import Blueprint, Response, g, request
 
@@ -26,10 +27,12 @@ def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprin
     interface.register_error_handler(
         Exception, lambda error: error_response(as_api_error(error))
     )
-    document = functools.cache(
-        lambda: openapi.document(service.settings.base_url, operations)
-    )
-    add_path(interface, "/openapi.json", document, "openapi")
+
+    @functools.cache
+    def show_document() -> dict[str, Any]:
+        return openapi.document(service.settings.base_url, operations)
+
+    add_path(interface, "/openapi.json", show_document, "openapi")
     refuse_others(interface, "/openapi.json")
     interface.register_blueprint(_with_key(service, operations))
     return interface

@@ -57,18 +57,20 @@ def invoice_values(
 
     Times are in Unix milliseconds, durations in milliseconds.
 
-    - `owed_sats`: the missing satoshis. `due_sats`: the satoshis to pay now; if less than
-      the dust limit is missing, the dust limit. `due`: the value of `due_sats` in
-      `currency`, at the invoice's exchange rate. `beside`: the value of `due` in the
-      merchant's currency, which the page shows next to `due`.
-    - `uri` and `qr` (SVG): request exactly `due_sats`; None unless `state` is waiting or
-      partial. Wallets show the merchant's name as the recipient.
-    - `gratuity`: the part of `amount` that is a tip. `tax`: the tax in the rest of
-      `amount`, for the receipt; None if the receipt shows no tax.
+    - `owed_sats`: the missing satoshis.
+    - `due_sats`: the satoshis to pay now. This is `owed_sats`, or the dust limit if less
+      than that is missing.
+    - `due`: the value of `due_sats` in `currency`, at the invoice's exchange rate.
+    - `beside`: the value of `due` in the merchant's currency, shown next to `due`.
+    - `uri` and `qr` (SVG): a request to pay `due_sats` to the merchant, whose name the
+      wallet shows; None unless `state` is waiting or partial.
+    - `gratuity`: the part of `amount` that is a tip.
+    - `tax`: the tax in the rest of `amount`; None if the receipt shows no tax.
     - `overpaid_sats`: satoshis that came too late or in excess.
     - `title`: the title of the payment link; None if the description has the same text.
-    - `return_url`: the URL that leads back to the shop. `link_id`: the id of the payment
-      link with which the payer can create another invoice.
+    - `return_url`: the URL that leads back to the shop.
+    - `link_id`: the id of the payment link with which the payer can create another
+      invoice.
     """
     row = snapshot.row
     state = snapshot.state

@@ -102,8 +102,8 @@ def currency_of(
 ) -> str | None:
     """Returns the currency of --amount; None if --usd is given.
 
-    Raises UsageError unless exactly one of the two is given, and if --currency is given
-    with --usd. Raises CommandError if the currency is unknown.
+    Raises UsageError if both options or none of them are given, or if --currency is
+    given with --usd. Raises CommandError if the currency is unknown.
     """
     has_usd = fields["amount_usd"] is not None
     has_amount = fields["amount"] is not None

@@ -224,11 +224,13 @@ def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
 class Story:
     """An invoice with the verdict on its payments, its outputs and its history.
 
-    `row.attention` is why the invoice needs attention: a key of REASONS in
-    `btcpay/settlement/attention.py`, or None. `confirmations_needed` is the number of
-    confirmations that a payment needs. `outputs` includes those that have vanished from
-    the mempool. `events` begins with the oldest. `checked_ms` is the result of the
-    function `checked_ms`.
+    - `row.attention`: why the invoice needs attention, as a key of REASONS in
+      `btcpay/settlement/attention.py`; None if it needs none.
+    - `confirmations_needed`: the number of confirmations that a payment needs.
+    - `outputs`: all known outputs, also those that have vanished from the mempool.
+    - `events`: the history, oldest first.
+    - `checked_ms`: when payments were last looked for, in unix milliseconds; None if
+      not yet.
     """
 
     row: invoices.InvoiceWith

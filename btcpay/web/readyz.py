@@ -142,10 +142,14 @@ def _database(version: int | None, trial: Trial) -> Part:
 
 
 def _check(state: State, settings: Settings) -> Part:
+    """Returns the part about the last complete check and the blocks it has read."""
     progress = state.progress
+    checked_at = None
+    if state.checked_at:
+        checked_at = iso(state.checked_at)
     part: Part = {
         "ok": state.payments == GREEN,
-        "checked_at": state.checked_at and iso(state.checked_at),
+        "checked_at": checked_at,
         "height": None,
         "blocks_behind": 0,
         "tip_at": None,

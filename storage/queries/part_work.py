@@ -51,7 +51,7 @@ CUT = PartWork.delete().where(
 
 
 def describe_work(kind: str, height: int, invoice_id: str) -> str:
-    """Returns a phrase for people that says which work it is."""
+    """Returns a phrase that names the work for people, such as "block 800000"."""
     phrases = {
         "block": f"block {height}",
         "undo": f"the blocks above {height} that left the chain",

@@ -176,13 +176,14 @@ def _require_password_session(visit: Visit) -> str:
 
 
 def _windows(service: Service) -> WindowKeys:
-    """Yields the rate limits that count wrong passwords: the visitor's and one for everybody.
+    """Yields the rate limits that count the visitor's wrong passwords.
 
-    A known browser (see known_browser.py) has a limit of its own instead.
+    A browser that has logged in before (known_browser.py) has a limit of its own. All
+    others have the limit of their address, and one that they share.
     """
     known_id = known_browser.known_id(service)
     if known_id:
         yield KNOWN_BROWSERS, known_id
-        return
-    yield from failed_auth_windows()
-    yield FAILED_PASSWORDS, "all"
+    else:
+        yield from failed_auth_windows()
+        yield FAILED_PASSWORDS, "all"

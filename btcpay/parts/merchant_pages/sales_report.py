@@ -68,12 +68,11 @@ class SalesReport(NamedTuple):
 def sales_reports(
     rows: Sequence[MerchantDay], first: int, last: int, currency: str
 ) -> list[SalesReport]:
-    """Returns the sales of the days `first` to `last`, and the sum of earlier days in `rows`.
+    """Returns a report of the days `first` to `last` for each currency.
 
-    There is one report for each currency, since different currencies are never added
-    up. The first report is in the shop's `currency`, even if it has no payments. Other
-    reports without payments from `first` to `last` are left out. A day without a row
-    has no sales.
+    The first report is in the shop's `currency`, even if it has no payments. Other
+    currencies have a report only if they have payments on these days. If `rows` has
+    earlier days too, each report has their sum as `before`.
     """
     sums_of: dict[str, dict[int, PaymentSum]] = {currency: {}}
     for row in sorted(rows, key=lambda row: row.currency):

@@ -31,16 +31,15 @@ class RefundRequest(NamedTuple):
 
     - `invoice_id`: None if only a shop's plug-in knows what was paid. Then
       `amount_sats` is required.
-    - `amount_sats`: the sum of the refund. None means the remainder of the invoice:
-      what is left to send back.
+    - `amount_sats`: the sum of the refund. None means what is left to send back.
     - `id`: the refund's id, derived from a form's id, so that a form that is sent twice
       creates one refund; None if there is no form.
-    - `left_sats`: the remainder that the form showed. If it has changed, the request is
-      refused.
-    - `made_sats`: the sum of earlier refunds, if it was subtracted from `amount_sats`.
-      If it has changed, the request is refused.
-    - `asked`: the amount of money that was converted to `amount_sats`; None if there
-      was none.
+    - `left_sats`: what was left to send back when the form was shown. If it has
+      changed, the request is refused.
+    - `made_sats`: the sum of earlier refunds when `amount_sats` was computed from it;
+      None if it was not. If the sum has changed, the request is refused.
+    - `asked`: the money that was converted to `amount_sats`; None if nothing was
+      converted.
     - `store_id`: the id of the plug-in's shop.
     - `shop_texts`: the plug-in's name and description of the refund, as JSON.
     """
