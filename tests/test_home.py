@@ -25,6 +25,7 @@ WITH_HOME = {
     "README.md",
     "SECURITY.md",
     "deploy/Dockerfile",
+    "deploy/startos/startos/manifest/index.ts",
     "deploy/umbrel/blocktill/umbrel-app.yml",
     "docs/developers/quickstart.md",
     "docs/operators/install.md",
@@ -33,6 +34,7 @@ WITH_HOME = {
 }
 WITH_IMAGE = {
     ".github/workflows/release.yml",
+    "deploy/startos/startos/manifest/index.ts",
     "deploy/umbrel/blocktill/docker-compose.yml",
     "docs/operators/install.md",
 }
