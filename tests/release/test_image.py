@@ -10,8 +10,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import requests
 
 from btcpay import __version__
+from tests.support import umbrel
 from tests.support.browser import PHONE
 from tests.support.builders import new_xpub, until
 from tests.support.chroots import MADE_WITHIN_S, PLACE, TRUSTED, System, base, outside
@@ -59,10 +61,10 @@ def image():
         yield System(root, environ, config["User"], volume), config
 
 
-def new_volume(root, folder):
+def new_volume(root, folder, user="10001:10001"):
     """A volume as a container makes it of what the image has there."""
     shutil.copytree(root / "var/lib/blocktill", folder)
-    os.chown(folder, 10001, 10001)
+    os.chown(folder, *map(int, user.split(":")))
     return folder
 
 
@@ -125,6 +127,25 @@ def test_a_shop_of_one_command_sees_its_payment_and_a_restart_keeps_it(image, sh
 
 
 PASSWORD = "Harbour pilots sleep late"
+
+
+def test_the_image_runs_as_the_user_that_umbrel_gives_it(image, shop, tmp_path):
+    """With its folder of data, whose owner that user is."""
+    (system, words, around) = shop
+    (_, config) = image
+    user = umbrel.services()[umbrel.SERVICE]["user"]
+    volume = new_volume(system.root, tmp_path / "data", user)
+    environ = system.environ | {"BLOCKTILL_OWNER_PASSWORD": PASSWORD}
+    theirs = System(system.root, environ, user, volume)
+    with theirs.running(around.url, *words, *config["Cmd"]) as log:
+        assert f"To begin, open {around.url}/merchant, with" in log.read_text()
+        answer = requests.post(
+            f"{around.url}/merchant/login", data={"password": PASSWORD}, timeout=60
+        )
+        assert "/merchant/start/" in answer.url
+    uid, _, gid = user.partition(":")
+    found = (volume / "blocktill.db").stat()
+    assert (found.st_uid, found.st_gid) == (int(uid), int(gid))
 
 
 def press(tab, selector, then):
