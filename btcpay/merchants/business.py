@@ -6,7 +6,7 @@ The functions read no database and no files.
 import re
 from decimal import Decimal
 
-from btcpay.values.amounts import with_ascii_digits
+from btcpay.values.amounts import NotAnAmount, with_ascii_digits
 from btcpay.values.errors import CommandError
 from btcpay.values.texts import lines_of
 
@@ -39,14 +39,22 @@ def checked_tax_percent(text: str) -> str | None:
     """
     if not text.strip():
         return None
-    match = None
-    if len(text) <= _LONGEST_PERCENT:
-        match = _PERCENT.fullmatch(with_ascii_digits(text))
-    percent = Decimal(0)
-    if match:
-        percent = Decimal(f"{match[1]}.{match[2] or 0}")
+    percent = _percent_of(text)
     if not 0 < percent <= 100:
         raise CommandError(
             "the tax must be a percentage above 0 and up to 100, such as 19 or 7.7"
         )
     return f"{percent.normalize():f}"
+
+
+def _percent_of(text: str) -> Decimal:
+    """Returns the number in the text; 0 if it is no number."""
+    if len(text) > _LONGEST_PERCENT:
+        return Decimal(0)
+    try:
+        match = _PERCENT.fullmatch(with_ascii_digits(text))
+    except NotAnAmount:
+        match = None
+    if match is None:
+        return Decimal(0)
+    return Decimal(f"{match[1]}.{match[2] or 0}")

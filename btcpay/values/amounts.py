@@ -102,6 +102,7 @@ _SIGN_NUMBER_SIGN = re.compile(
     r"([^0-9]*?) ?([0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})? ?([^0-9]*)"
 )
 _PLAIN = re.compile(r"([0-9]+)(?:([.,])([0-9]+))?")
+_WHOLE = re.compile(r"[0-9]{1,9}")
 _GROUPED = re.compile(
     r"([1-9][0-9]{0,2}(?:([.,' ])[0-9]{3})(?:\2[0-9]{3})*)(?:(?!\2)([.,])([0-9]+))?"
 )
@@ -132,7 +133,7 @@ def parse_amount(text: str, currency: str) -> Decimal:
     if len(text) > LONGEST_AMOUNT:
         raise NotAnAmount
     match = _SIGN_NUMBER_SIGN.fullmatch(with_ascii_digits(text))
-    if match is None or _hides_digits(text) or _may_be_a_decimal_point(match):
+    if match is None or _may_be_a_decimal_point(match):
         raise NotAnAmount
     for sign in (match[1], match[3]):
         _refuse_other_sign(sign.strip(), currency)
@@ -163,13 +164,30 @@ def with_ascii_digits(text: str) -> str:
     """Converts digits, decimal marks and blanks to ASCII. Removes invisible characters.
 
     The caller must limit the text's length, since normalising a long text takes
-    seconds.
+    seconds. Raises NotAnAmount if the text has raised or circled digits.
     """
+    if _hides_digits(text):
+        raise NotAnAmount
     visible = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
     plain = "".join(
         _MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in visible
     )
     return " ".join(plain.split())
+
+
+def parse_whole_number(text: str, low: int, high: int) -> int:
+    """Returns the whole number from `low` to `high` that a person typed.
+
+    Its digits may be those of any script, such as `۱۴`. Raises ValueError for any other
+    text, such as `1_0`, `+5` or `²`, which Python's `int` or Unicode's NFKC would read
+    as a number.
+    """
+    if len(text) > LONGEST_AMOUNT:
+        raise NotAnAmount
+    digits = with_ascii_digits(text)
+    if not _WHOLE.fullmatch(digits) or not low <= int(digits) <= high:
+        raise NotAnAmount
+    return int(digits)
 
 
 def _hides_digits(text: str) -> bool:

@@ -29,7 +29,8 @@ def test_a_rate_is_read_as_people_write_it(typed, stored):
 
 @pytest.mark.parametrize(
     "typed",
-    ["0", "0.000", "100.001", "101", "-19", "1e1", "19 EUR", "7.7701", "x", "9" * 21, "1 9"],
+    ["0", "0.000", "100.001", "101", "-19", "1e1", "19 EUR", "7.7701", "x",
+     "²", "1²", "⑦", "7⁵⁰", "9" * 21, "1 9"],
 )  # fmt: skip
 def test_what_is_no_rate_is_refused(typed):
     with pytest.raises(CommandError, match="a percentage above 0 and up to 100"):

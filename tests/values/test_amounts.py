@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay.values.amounts import NotAnAmount, parse_amount
+from btcpay.values.amounts import NotAnAmount, parse_amount, parse_whole_number
 from btcpay.values.money import CODES, places_of
 
 READ = {
@@ -172,6 +172,24 @@ def test_a_text_that_may_mean_two_amounts_is_refused_with_both(code, typed):
     assert list(refused.value.readings) == [
         Decimal(one) for one in AMBIGUOUS[code][typed]
     ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [("0", 0), ("14", 14), (" 14 ", 14), ("۱۴", 14), ("１４", 14), ("0100", 100), ("100", 100)],
+)  # fmt: skip
+def test_a_whole_number_is_read_in_the_digits_of_any_script(typed, number):
+    assert parse_whole_number(typed, 0, 100) == number
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["", "101", "-1", "+5", "1_0", "1.0", "1,0", "1 0", "²", "1²", "①", "Ⅷ", "½",
+     "0x1", "9" * 5000],
+)  # fmt: skip
+def test_what_is_no_whole_number_or_too_large_is_refused(typed):
+    with pytest.raises(ValueError, match="not an amount"):
+        parse_whole_number(typed, 0, 100)
 
 
 CODE = st.sampled_from(sorted(CODES))

@@ -9,6 +9,7 @@ from flask import Response
 from btcpay.invoices.orders import checked_email
 from btcpay.parts.bills import actions, queries
 from btcpay.parts.bills.calendar import EVERY
+from btcpay.values.amounts import parse_whole_number
 from btcpay.values.errors import CommandError, InvalidRequest, TooLittle, TooMuch
 from btcpay.values.texts import TextRefused
 from btcpay.web.pages.forms import AmountRefused, error_message
@@ -109,13 +110,10 @@ def _parse_form(visit: Visit) -> _Entry:
 
 def _parse_days(text: str) -> int | None:
     """Returns the number of days; None if it is no number from 0 to MOST_DAYS."""
-    has_ascii_digits = text.isascii() and text.isdecimal()
-    if not has_ascii_digits or len(text) > len(str(actions.MOST_DAYS)):
+    try:
+        return parse_whole_number(text, 0, actions.MOST_DAYS)
+    except ValueError:
         return None
-    days = int(text)
-    if days > actions.MOST_DAYS:
-        return None
-    return days
 
 
 def _parse_last_day(

@@ -13,6 +13,7 @@ from btcpay.parts.merchant_pages.login import enter, page_of_secret
 from btcpay.parts.merchant_pages.start import require_setup_token
 from btcpay.parts.merchant_pages.upload import receive_backup
 from btcpay.parts.merchant_pages.visit import ROOT, address
+from btcpay.values.amounts import parse_whole_number
 from btcpay.values.errors import BtcpayError, CommandError, NotFound
 from btcpay.web.admission import refuse_other_sites
 from btcpay.web.pages.forms import read_form
@@ -190,10 +191,7 @@ def _skip_of(text: str) -> int:
     """
     if not text.strip():
         return SKIP
-    digits = text.strip()
-    if not digits.isdecimal() or len(digits) > len(str(MOST_SKIP)):
-        raise CommandError(f"leave out 0 to {MOST_SKIP} addresses")
-    skip = int(digits)
-    if skip > MOST_SKIP:
-        raise CommandError(f"leave out 0 to {MOST_SKIP} addresses")
-    return skip
+    try:
+        return parse_whole_number(text, 0, MOST_SKIP)
+    except ValueError:
+        raise CommandError(f"leave out 0 to {MOST_SKIP} addresses") from None

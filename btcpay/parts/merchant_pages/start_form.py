@@ -17,6 +17,7 @@ from btcpay.merchants.merchants import checked_name
 from btcpay.merchants.secret import holds_secret
 from btcpay.merchants.wallet_text.clean import MAX_CHARS
 from btcpay.parts.merchant_pages.visit import MAX_UPLOAD_BYTES
+from btcpay.values.amounts import parse_whole_number
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.money import checked_currency
 from btcpay.values.texts import MAX_CHARACTERS
@@ -172,15 +173,15 @@ def skip_of(text: str) -> int | None:
     text = text.strip()
     if not text:
         return None
-    is_number = text.isdecimal() and len(text) <= 9
-    if not is_number or int(text) > MOST_SKIPPED:
+    try:
+        return parse_whole_number(text, 0, MOST_SKIPPED)
+    except ValueError:
         raise SkipRefused(
             gettext(
                 "Please give a whole number from 0 to %(most)s.",
                 most=_whole(MOST_SKIPPED),
             )
-        )
-    return int(text)
+        ) from None
 
 
 def _whole(number: int) -> str:

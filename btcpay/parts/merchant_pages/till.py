@@ -1,5 +1,6 @@
 """The till: a form for an amount, a sale's QR code until it is paid, and the last sales."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
@@ -23,6 +24,7 @@ from btcpay.parts.merchant_pages.till_sale import (
     read_sale,
 )
 from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.amounts import parse_whole_number
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.money import amount_due, places_of, round_money, value_of
 from btcpay.values.statuses import CheckoutState, InvoiceStatus
@@ -40,6 +42,8 @@ MOST_GRATUITY_PERCENT = 50
 LISTED = 10
 RECENT_SALES = 50  # the last sales, from which frequent amounts are suggested
 MOST_SUGGESTED = 4
+# U+066A is the Arabic percent sign, U+060C the Arabic comma.
+_BETWEEN_PERCENTS = re.compile("[,%\u066a\u060c]")
 
 
 def press(visit: Visit) -> Response:
@@ -134,12 +138,14 @@ def set_gratuities(visit: Visit) -> Response:
     The form has whole percentages, such as `5 10` or `5 %, 10 %`. Shows an invalid form
     again.
     """
-    words = visit.form.get("tips", "").replace(",", " ").replace("%", " ").split()
-    percents = [int(word) for word in words if word.isdecimal() and len(word) <= 2]
-    are_numbers = len(percents) == len(words)
-    are_in_range = all(1 <= percent <= MOST_GRATUITY_PERCENT for percent in percents)
-    are_too_many = len(words) > MOST_GRATUITIES
-    if are_too_many or not (are_numbers and are_in_range):
+    words = _BETWEEN_PERCENTS.sub(" ", visit.form.get("tips", "")).split()
+    if len(words) > MOST_GRATUITIES:
+        return show_form(visit, 400, has_gratuity_error=True)
+    try:
+        percents = [
+            parse_whole_number(word, 1, MOST_GRATUITY_PERCENT) for word in words
+        ]
+    except ValueError:
         return show_form(visit, 400, has_gratuity_error=True)
     columns: Values = {
         "id": visit.merchant_id,

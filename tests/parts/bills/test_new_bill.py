@@ -102,6 +102,12 @@ def test_what_does_not_fit_makes_nothing_says_why_and_keeps_what_was_typed(brows
     assert all_bills(browser.shop) == []
 
 
+def test_days_are_read_in_the_digits_of_the_page(browser):
+    made(press(browser, amount="25", due="۱۴"))
+    (bill,) = all_bills(browser.shop)
+    assert bill.due_days == 14
+
+
 def test_a_press_that_comes_twice_makes_one_bill(browser):
     form = browser.page("/bills/new").values | WHOLE
     assert made(browser.post("/bills", **form)) == made(browser.post("/bills", **form))

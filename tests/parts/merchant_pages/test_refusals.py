@@ -26,6 +26,11 @@ WRONG = {
         {"wallet_gap_limit": "many"},
         "wallet_gap_limit",
     ),
+    "its gap limit as a programmer writes it": (
+        "/settings/wallet",
+        {"wallet_gap_limit": "1_000"},
+        "wallet_gap_limit",
+    ),
     "mail": ("/settings/mail", {"address": "nobody", "language": "de"}, "address"),
     "its language": (
         "/settings/mail",

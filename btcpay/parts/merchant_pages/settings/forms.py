@@ -15,6 +15,7 @@ from btcpay.merchants.account import MOST_IN_RANGE
 from btcpay.merchants.merchants import set_brand, set_currency, set_mail, set_timezone
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.settings.mail_settings import checked_address
+from btcpay.values.amounts import parse_whole_number
 from btcpay.values.colours import USUAL_ACCENT
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
@@ -23,7 +24,6 @@ from btcpay.values.times import checked_zone
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants
 
-MOST_DIGITS = 20  # the maximum number of digits in an entered number
 Fields = dict[str, Any]
 
 
@@ -65,12 +65,7 @@ def _accent(text: str) -> str | None:
 
 
 def _gap_limit(text: str) -> int:
-    if len(text) > MOST_DIGITS:
-        raise ValueError
-    limit = int(text)
-    if not 1 <= limit <= MOST_IN_RANGE:
-        raise ValueError
-    return limit
+    return parse_whole_number(text, 1, MOST_IN_RANGE)
 
 
 def _language(text: str) -> str:

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 from btcpay.parts.merchant_pages.settings.doubts import doubt
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.settings.mail_settings import (
+    MAX_PORT,
     checked_address,
     checked_host,
     checked_login,
     checked_port,
     checked_sender_name,
 )
+from btcpay.values.amounts import parse_whole_number
 from btcpay.web.pages.languages import gettext
 from storage.models import StoredMailServer
 from storage.queries import mail_servers, merchants
@@ -57,6 +59,13 @@ def stored_fields(row: StoredMailServer | None) -> Fields:
     }
 
 
+def _port(text: str, is_tls: bool) -> int:
+    """Returns the port, whose digits may be those of any script."""
+    if text:
+        text = str(parse_whole_number(text, 1, MAX_PORT))
+    return checked_port(text, is_tls)
+
+
 def check(form: Fields, field_errors: Fields) -> FormValues | None:
     """Returns the checked values; None if a field is invalid.
 
@@ -65,7 +74,7 @@ def check(form: Fields, field_errors: Fields) -> FormValues | None:
     is_tls = form.get("encryption") != "starttls"
     checks: dict[str, Callable[[str], Any]] = {
         "host": checked_host,
-        "port": lambda text: checked_port(text, is_tls),
+        "port": lambda text: _port(text, is_tls),
         "user": checked_login,
         "password": checked_login,
         "sender": checked_address,
