@@ -65,11 +65,19 @@ def progress_from_row(db: Database, row: KnownBlocks) -> Progress | None:
 def hours_to_read(behind: int, per_hour: int) -> int:
     """Returns how many hours it takes to read `behind` blocks, rounded up.
 
+    `per_hour` is the quota of calls.
+    """
+    return math.ceil(minutes_to_read(behind, per_hour) / 60)
+
+
+def minutes_to_read(behind: int, per_hour: int) -> int:
+    """Returns how many minutes it takes to read `behind` blocks, rounded up.
+
     `per_hour` is the quota of calls. Each block costs one call, and a third of the
     quota is reserved for other calls.
     """
     calls_for_blocks = per_hour - per_hour / KEPT_PART
-    return math.ceil(behind / calls_for_blocks)
+    return math.ceil(60 * behind / calls_for_blocks)
 
 
 def is_at_stake(db: Database, now: datetime) -> bool:

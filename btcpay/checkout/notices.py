@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from btcpay import hooks
-from btcpay.chain.progress import hours_to_read, progress_of
+from btcpay.chain.progress import hours_to_read, minutes_to_read, progress_of
 from btcpay.checkout.snapshot import ENDED, Snapshot
 from btcpay.invoices.stuck import Stuck, stuck_of
 from btcpay.values.statuses import CheckoutState, LinkStatus
@@ -15,6 +16,8 @@ from storage.queries import attentions, links
 from storage.queries.lists import mempool_watch
 
 FEW_BLOCKS = 6  # about an hour of blocks, which the next checks read
+# What is read sooner is not worth a payer's attention: a new shop begins with a few blocks unread.
+SOON_MIN = 15
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Notices:
       cover the invoice.
     - `link_is_active`: the invoice's payment link can create another invoice.
     - `blocks_behind`: the number of blocks that the service has not searched for payments
-      yet; 0 if there are only a few.
+      yet; 0 if they are few, or are soon read.
     - `hours_behind`: the estimated time to search these blocks.
     - `receipt_lines`: the receipt lines of parts (optional plug-ins).
     - `returned_sats`: the satoshis that the seller has sent back.
@@ -71,18 +74,29 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     attention = db.get_or_none(attentions.OF_INVOICE, invoice_id=row.id)
     has_expired = state in (CheckoutState.OVERDUE, CheckoutState.EXPIRED)
     is_active = link is not None and link.status == LinkStatus.ACTIVE
-    progress = progress_of(db, snapshot.now)
-    behind = 0
-    if progress and progress.behind > FEW_BLOCKS:
-        behind = progress.behind
+    per_hour = service.settings.explorer_calls_per_hour
+    behind = _blocks_behind(db, snapshot.now, per_hour)
     return Notices(
         was_undone=bool(attention and attention.reason == "reorganised"),
         has_vanished=snapshot.has_vanished,
         link_is_active=has_expired and is_active,
         blocks_behind=behind,
-        hours_behind=hours_to_read(behind, service.settings.explorer_calls_per_hour),
+        hours_behind=hours_to_read(behind, per_hour),
         **always,
     )
+
+
+def _blocks_behind(db: Database, now: datetime, per_hour: int) -> int:
+    """Returns the number of unread blocks; 0 if they are few, or are soon read.
+
+    `per_hour` is the quota of calls.
+    """
+    progress = progress_of(db, now)
+    if progress is None or progress.behind <= FEW_BLOCKS:
+        return 0
+    if minutes_to_read(progress.behind, per_hour) <= SOON_MIN:
+        return 0
+    return progress.behind
 
 
 def _stuck(db: Database, snapshot: Snapshot) -> Stuck | None:

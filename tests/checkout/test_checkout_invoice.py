@@ -411,16 +411,21 @@ def test_the_page_says_when_the_chain_was_last_looked_at(shop):
         assert ("hidden" not in page.attributes["long-ago"]) is long_ago
 
 
-@pytest.mark.parametrize(("blocks", "said"), [(6, False), (7, True)])
+@pytest.mark.parametrize(
+    ("per_hour", "blocks", "said"),
+    [("60", 10, False), ("60", 11, True), ("1", 6, False), ("600", 12, False)],
+    ids=["a quarter of an hour", "more", "few, however slow", "those of a new shop"],
+)
 def test_the_page_says_how_long_reading_takes_while_many_blocks_are_to_be_read(
-    shop, blocks, said
+    open_shops, per_hour, blocks, said
 ):
+    shop = open_shops(BLOCKTILL_EXPLORER_CALLS_PER_HOUR=per_hour)
     invoice = shop.invoice()
     for height in range(100, 100 + blocks):
         add_header(shop.service.db, height, bytes([height]) * 80)
     page = show(shop, invoice)
     assert ("behind" in page.texts) is said
-    assert not said or "(7, about 1 h left)" in page.texts["behind"]
+    assert not said or "(11, about 1 h left)" in page.texts["behind"]
 
 
 def test_the_page_carries_the_status_that_the_script_compares_with(shop):
