@@ -8,7 +8,7 @@ Source: docs.btcpayserver.org/API/Greenfield/v1, invoice refund and pull payment
 import json
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from marshmallow import ValidationError, fields, validate
 
@@ -21,10 +21,12 @@ from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import ChangeRefused, CommandError, TooMuch
 from btcpay.values.money import (
     SATS_PER_BTC,
+    Money,
     amount_due,
     checked_currency,
     full_btc_text,
     price_of,
+    round_money,
 )
 from btcpay.values.statuses import RefundStatus
 from btcpay.values.texts import MAX_CHARACTERS, one_line
@@ -43,6 +45,26 @@ _MONEY: Any = {
     "allow_nan": False,
     "validate": validate.Range(0, MAX_AMOUNT, min_inclusive=False),
 }
+
+
+class _Sum(NamedTuple):
+    """A sum in satoshis, and the money from which it was converted (None for bitcoin)."""
+
+    sats: int
+    money: Money | None = None
+
+    def money_of(self, part_sats: int) -> Money | None:
+        """Returns the share of the money that a part of the satoshis has.
+
+        Returns None if the sum was not converted, or if the share rounds to nothing.
+        """
+        if self.money is None or not self.sats:
+            return None
+        amount, currency = self.money
+        share = round_money(amount * part_sats / self.sats, currency)
+        if not share:
+            return None
+        return Money(share, currency)
 
 
 class _RefundBody(AnyCase):
@@ -84,39 +106,39 @@ def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> J
     body = NewRefund().load(parse(read_body()))
     came_sats = sums.came_sats_of(service.db, order.id)
     made_sats = sums.total_sats_of(sums.refunds_of(service.db, order.id))
-    whole_sats = _sats_of_variant(service, order, body, came_sats)
-    sats = int(whole_sats * (100 - body["subtractPercentage"]) / 100)
+    whole = _sum_of_variant(service, order, body, came_sats)
+    sats = int(whole.sats * (100 - body["subtractPercentage"]) / 100)
     new_refund = actions.RefundRequest(store.merchant_id, order.id, sats)
     # A shop repeats a request that has timed out. So earlier refunds are subtracted,
     # unless the request states the sum itself.
     if body["refundVariant"] != "Custom":
-        new_refund = new_refund._replace(
-            amount_sats=max(0, sats - made_sats), made_sats=made_sats
-        )
+        sats = max(0, sats - made_sats)
+        new_refund = new_refund._replace(amount_sats=sats, made_sats=made_sats)
+    new_refund = new_refund._replace(asked=whole.money_of(sats))
     return _create_refund(service, store, body, new_refund, "refundVariant")
 
 
-def _sats_of_variant(
+def _sum_of_variant(
     service: Service,
     order: Invoice,
     body: Json,
     came_sats: int,
-) -> int:
-    """Returns the sum of the refund in satoshis, by the variant that the shop names."""
+) -> _Sum:
+    """Returns the sum of the refund, by the variant that the shop names."""
     match body["refundVariant"]:
         case "RateThen":
-            return came_sats
+            return _Sum(came_sats)
         case "OverpaidAmount":
-            return max(0, came_sats - order.amount_sats)
+            return _Sum(max(0, came_sats - order.amount_sats))
         case "Custom":
             if "customAmount" not in body:
                 raise ValidationError("is required", "customAmount")
-            return _sats(service, body["customAmount"], body["customCurrency"])
+            return _sum_of(service, body["customAmount"], body["customCurrency"])
     # What came is converted at the order's price, and sent back at the current price.
     currency = amount_due(order).currency
     worth_then = Decimal(came_sats) * price_of(order) / SATS_PER_BTC
     price_now = live_price(service.prices, service.now(), currency).in_currency
-    return sums.sats_at(worth_then, price_now)
+    return _Sum(sums.sats_at(worth_then, price_now), Money(worth_then, currency))
 
 
 def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
@@ -126,12 +148,14 @@ def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
     if the request is invalid, or if the refund is refused.
     """
     body = NewPullPayment().load(parse(read_body()))
-    sats = _sats(service, body["amount"], body["currency"])
-    new_refund = actions.RefundRequest(store.merchant_id, None, sats)
+    whole = _sum_of(service, body["amount"], body["currency"])
+    new_refund = actions.RefundRequest(
+        store.merchant_id, None, whole.sats, asked=whole.money_of(whole.sats)
+    )
     return _create_refund(service, store, body, new_refund, "amount")
 
 
-def _sats(service: Service, amount: Decimal, currency: str) -> int:
+def _sum_of(service: Service, amount: Decimal, currency: str) -> _Sum:
     """Converts the amount to satoshis at the current exchange rate, rounded down.
 
     Raises ValidationError if the currency is unknown, or if the amount is above the
@@ -148,7 +172,10 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
         worth_usd(amount, price)
     except (CommandError, TooMuch) as error:
         raise ValidationError(str(error), "currency") from None
-    return sums.sats_at(amount, price.in_currency)
+    sats = sums.sats_at(amount, price.in_currency)
+    if code == BTC:
+        return _Sum(sats)
+    return _Sum(sats, Money(amount, code))
 
 
 def _create_refund(

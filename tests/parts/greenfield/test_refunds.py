@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.builders import pay
 from tests.support.paths import GONE
+from tests.support.payer import Page
 from tests.support.plug_in import GreenfieldShop
 
 pytestmark = pytest.mark.skipif("refunds" in GONE, reason="the part was deleted")
@@ -51,6 +52,46 @@ def test_each_variant_has_its_sum(greenfield, paid, fields, sats):
     page = made["viewLink"].removeprefix(greenfield.shop.service.settings.base_url)
     assert greenfield.shop.client.get(page).status_code == 200
     assert greenfield.ask("GET", f"/pull-payments/{made['id']}").json == made
+
+
+@pytest.mark.parametrize(
+    ("fields", "worth"),
+    [
+        ({"refundVariant": "Custom", "customAmount": "9", "customCurrency": "USD"}, "$9.00"),
+        ({"refundVariant": "Custom", "customAmount": "9", "customCurrency": "USD",
+          "subtractPercentage": 50}, "$4.50"),
+        ({"refundVariant": "CurrentRate"}, "$51.20"),
+        ({"refundVariant": "Fiat", "subtractPercentage": 50}, "$25.60"),
+        ({"refundVariant": "RateThen"}, "$51.20"),
+        ({"refundVariant": "OverpaidAmount"}, "$1.20"),
+    ],
+)  # fmt: skip
+def test_the_customer_reads_the_money_that_the_plug_in_asked_for(
+    greenfield, paid, fields, worth
+):
+    """Not its satoshis at the order's price, which had halved since."""
+    answer = ask(greenfield, paid, **fields)
+    assert page_of(greenfield, answer.json).texts["amount"] == worth
+
+
+def page_of(greenfield, made):
+    path = made["viewLink"].removeprefix(greenfield.shop.service.settings.base_url)
+    return Page(greenfield.shop.client.get(path).text)
+
+
+@pytest.mark.parametrize(
+    ("currency", "worth"),
+    [("USD", "$5.00"), ("BTC", None), ("SATS", None)],
+)
+def test_a_pull_payment_shows_its_customer_the_money_that_was_asked_for(
+    greenfield, currency, worth
+):
+    amount = {"USD": "5", "BTC": "0.0001", "SATS": "10000"}[currency]
+    path = "/stores/STORE/pull-payments"
+    made = ask(greenfield, path, name="x", amount=amount, currency=currency).json
+    page = page_of(greenfield, made)
+    assert page.texts["amount"] == (worth or "0.00010000 BTC")
+    assert ("bitcoin" in page.texts) is bool(worth)
 
 
 @pytest.mark.parametrize(
