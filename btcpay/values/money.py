@@ -202,6 +202,11 @@ def tax_of(row: Taxed) -> Tax | None:
     percent = stored_amount(row.tax_percent)
     amount, currency = amount_due(row)
     price = amount - stored_amount(row.gratuity or "0")
+    return tax_in(price, currency, percent)
+
+
+def tax_in(price: Decimal, currency: str, percent: Decimal) -> Tax:
+    """Returns the tax that a price includes, rounded half up to the smallest unit."""
     share = _NEAREST.divide(price * percent, 100 + percent)
     tax = share.quantize(unit_of(currency), ROUND_HALF_UP, _NEAREST)
     return Tax(percent, Money(tax, currency))

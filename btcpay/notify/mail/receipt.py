@@ -4,7 +4,7 @@ from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.content import MailText
 from btcpay.notify.mail.texts import InvoiceNews, invoice_facts, price, subject_of
-from btcpay.values.money import amount_due, stored_amount, tax_of
+from btcpay.values.money import Tax, amount_due, stored_amount, tax_of
 from storage.models import Invoice
 from storage.queries import merchants
 
@@ -42,14 +42,19 @@ def _parts_of_price(invoice: Invoice, language: str) -> list[str]:
         amount = formats.money(tip, amount_due(invoice).currency, language)
         sentence = gettext("Including a tip of %(amount)s")
         sentences.append(sentence % {"amount": amount})
-    tax = tax_of(invoice)
-    if tax:
-        words = {
-            "percent": formats.percent(tax.percent, language),
-            "amount": formats.format_money(tax.money, language),
-        }
-        sentences.append(gettext("Includes %(percent)s tax: %(amount)s") % words)
-    return sentences
+    return sentences + tax_lines(tax_of(invoice), language)
+
+
+def tax_lines(tax: Tax | None, language: str) -> list[str]:
+    """Returns the sentence about the tax in a price; [] if there is no tax."""
+    if tax is None:
+        return []
+    words = {
+        "percent": formats.percent(tax.percent, language),
+        "amount": formats.format_money(tax.money, language),
+    }
+    sentence = catalog(language).gettext("Includes %(percent)s tax: %(amount)s")
+    return [sentence % words]
 
 
 def business_lines(brand: merchants.BrandOnPages, language: str) -> list[str]:

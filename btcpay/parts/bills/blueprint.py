@@ -13,6 +13,7 @@ from btcpay.checkout.link_page import GONE, LinkRefused
 from btcpay.invoices.orders import Order
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.actions import zone_at
+from btcpay.parts.bills.bill_receipt import receipt_of
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.parts.bills.money import due_of
@@ -82,7 +83,13 @@ class Views(Pages):
             status = refusal.status
         first = RESOURCE.get_or_404(self.service.db, bill.series_id or id)
         page = self._bill_page(
-            "bill.html", bill, status, due=due, refusal=refusal, first=first
+            "bill.html",
+            bill,
+            status,
+            due=due,
+            refusal=refusal,
+            first=first,
+            receipt=receipt_of(self.service.db, bill),
         )
         if refusal and refusal.retry_after_s:
             page.headers["Retry-After"] = str(refusal.retry_after_s)

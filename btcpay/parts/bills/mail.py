@@ -12,8 +12,9 @@ from btcpay import hooks
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.content import MailText
-from btcpay.notify.mail.receipt import business_lines, contact_lines
+from btcpay.notify.mail.receipt import business_lines, contact_lines, tax_lines
 from btcpay.parts.bills import queries
+from btcpay.parts.bills.bill_receipt import BillReceipt, receipt_of
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.values.money import stored_amount
@@ -80,10 +81,25 @@ def compose(
     brand = db.get(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id)
     page_url = RESOURCE.url_of(base_url, bill.id)
     text = text_of(name, bill, brand.seller, first.renews_ms, page_url, language, zone)
-    footer = contact_lines(brand, language)
-    if name == "paid":
-        footer = business_lines(brand, language)
-    return bill.customer_email, replace(text, footer=footer)
+    receipt = receipt_of(db, bill)
+    if name == "paid" and receipt:
+        return bill.customer_email, _as_receipt(text, receipt, brand)
+    return bill.customer_email, replace(text, footer=contact_lines(brand, language))
+
+
+def _as_receipt(
+    text: MailText, receipt: BillReceipt, brand: merchants.BrandOnPages
+) -> MailText:
+    """Returns the mail with everything that a receipt needs."""
+    language = text.language
+    number = formats.digits(str(receipt.number), language)
+    label = catalog(language).gettext("Receipt number")
+    return replace(
+        text,
+        facts=[(label, number), *text.facts],
+        within=tax_lines(receipt.tax, language),
+        footer=business_lines(brand, language),
+    )
 
 
 def text_of(
@@ -123,10 +139,12 @@ def text_of(
     facts = _facts(bill, renews_ms, language, zone)
     amount = formats.money(stored_amount(bill.amount), bill.currency, language)
     remainder = stored_amount(bill.amount) - stored_amount(bill.paid)
+    within = []
     is_paid_in_part = remainder > 0 and stored_amount(bill.paid) > 0
     if is_paid_in_part and bill.status == BillStatus.OPEN:
         left = formats.money(remainder, bill.currency, language)
-        facts = [(gettext("Amount"), amount), (gettext("Still to pay"), left), *facts]
+        within = [gettext("Still to pay")]
+        facts = [(gettext("Amount"), amount), *facts]
         amount = left
     return MailText(
         language,
@@ -136,6 +154,7 @@ def text_of(
         (gettext("Open the bill"), page_url),
         stop,
         amount,
+        within,
     )
 
 

@@ -12,6 +12,7 @@ from btcpay import hooks
 from btcpay.merchants.account import dust_limit_of
 from btcpay.notify.publish import publish_resource
 from btcpay.parts.bills import queries
+from btcpay.parts.bills.bill_receipt import give_number
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.mail import send_later
 from btcpay.parts.bills.models import Bill, BillStatus
@@ -167,6 +168,8 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
         shares,
         dust_limit_of(row.script),
     )
+    if totals.is_paid and bill.status == BillStatus.OPEN:
+        give_number(db, bill.id, [r for r in rows if _share_of(r).received_sats])
     _store(db, bill, totals, now)
     ids = [invoice.id for invoice in rows]
     overpaid_sats = dict(zip(ids, totals.overpaid_sats, strict=True))

@@ -1,5 +1,7 @@
 """SQL statements about bills, their invoices and their series."""
 
+from typing import NamedTuple
+
 from peewee import Case, Expression, Select, fn
 
 from btcpay.parts.bills.models import Bill, BillStatus
@@ -69,6 +71,26 @@ UNPAID_COUNTS = invoices.WAITED_FOR.where(Invoice.bill_id == param("through"))
 PAID_INVOICES = Invoice.select(Invoice.id).where(
     _OF_BILL, Invoice.status == InvoiceStatus.PAID
 )
+
+
+class BillNumber(NamedTuple):
+    """The receipt number and the tax rate of one of a bill's invoices."""
+
+    receipt_number: int
+    tax_percent: str | None
+
+
+# The bill's receipt number is the lowest one: it stays the same, whatever is paid later.
+RECEIPT = rows_as(
+    BillNumber,
+    Invoice.select(Invoice.receipt_number, Invoice.tax_percent)
+    .where(_OF_BILL, Invoice.receipt_number.is_null(False))
+    .order_by(Invoice.receipt_number)
+    .limit(1),
+)
+GIVE_RECEIPT = Invoice.update(
+    params(Invoice.receipt_number, Invoice.tax_percent)
+).where(eq(Invoice.id), Invoice.receipt_number.is_null())
 ALL_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL).order_by(Invoice.seq)
 STORE_SUMS = Bill.update(params(Bill.paid, Bill.status, Bill.paid_ms)).where(
     _THIS & (Bill.status == param("from_status"))

@@ -1,0 +1,53 @@
+"""Gives each paid bill a receipt number: the lowest one among its invoices."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from btcpay.invoices.receipt_numbers import give_receipt_numbers
+from btcpay.parts.bills import queries
+from btcpay.parts.bills.models import Bill, BillStatus
+from btcpay.values.money import Tax, stored_amount, tax_in
+from storage.database import Database
+from storage.models import Invoice
+
+
+class BillReceipt(NamedTuple):
+    """A bill's receipt number, and the tax that its amount includes (None for no tax)."""
+
+    number: int
+    tax: Tax | None
+
+
+def give_number(db: Database, bill_id: str, rows: Sequence[Invoice]) -> None:
+    """Makes sure that a bill that becomes paid has a receipt number.
+
+    Usually an invoice that paid it has one. If only late or incomplete payments paid
+    the bill, none has: then the last of its invoices `rows` gets one. Call this function
+    in the transaction that stores the bill's status, while the merchant's balance is
+    locked. A bill keeps its number, since later invoices have higher ones.
+    """
+    if db.get_or_none(queries.RECEIPT, id=bill_id):
+        return
+    row = rows[-1]
+    receipt = give_receipt_numbers(db, [row])[row.id]
+    db.run(
+        queries.GIVE_RECEIPT,
+        id=row.id,
+        receipt_number=receipt.number,
+        tax_percent=receipt.tax_percent,
+    )
+
+
+def receipt_of(db: Database, bill: Bill) -> BillReceipt | None:
+    """Returns what makes the page of a paid bill a receipt; None if it is not paid.
+
+    Raises BadRow if a stored number is invalid.
+    """
+    if bill.status != BillStatus.PAID:
+        return None
+    row = db.get(queries.RECEIPT, id=bill.id)
+    tax = None
+    if row.tax_percent is not None:
+        percent = stored_amount(row.tax_percent)
+        tax = tax_in(stored_amount(bill.amount), bill.currency, percent)
+    return BillReceipt(row.receipt_number, tax)
