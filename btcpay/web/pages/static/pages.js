@@ -231,11 +231,12 @@
   wrong?.select?.();
   (wrong?.closest(".field") || wrong)?.scrollIntoView({ block: "center" });
 
+  showTimes();
+
   // An invoice's page.
   if (!find("main").dataset.status) return;
   read();
   fold();
-  showTimes();
   show();
   tellShop();
   setInterval(show, SECOND);

@@ -54,6 +54,19 @@ def test_every_state_fits_in_both_themes_and_axe_finds_nothing(
     assert found == []
 
 
+def test_the_customer_reads_what_to_do_next_in_every_state(open_tab, counter, refunds):
+    """Also the time, in their own zone and to the minute."""
+    tab = open_tab(counter.root)
+    for state in ("ready", "sent", "canceled"):
+        tab.go(f"{counter.root}/refund/{refunds[state].id}")
+        tab.until("document.documentElement.classList.contains('js')")
+        assert tab.is_shown("words") and len(tab.text("words")) > 40, state
+    tab.go(f"{counter.root}/refund/{refunds['sent'].id}")
+    tab.until("document.documentElement.classList.contains('js')")
+    time = tab.ask("document.querySelector('time').textContent")
+    assert time.count(":") == 1
+
+
 @pytest.mark.parametrize(
     ("script", "excess_sats"),
     [(True, 50_000), (False, 100_000)],
