@@ -186,7 +186,7 @@ def test_without_a_price_the_page_says_what_to_do(shop, ticker):
     response = press(shop.client, link, "7.50")
     page = Page(response.text)
     assert response.status_code == 503 and count(shop) == 0
-    assert "exchange rate is not available" in page.texts["problem"]
+    assert "There is no exchange rate right now" in page.texts["problem"]
     assert page.attributes["amount"]["value"] == "7.50"  # nothing has to be typed again
     assert page.texts["submit"] == "Try again"
 

@@ -48,9 +48,13 @@ def test_both_are_told_what_each_can_do_until_a_block_takes_it(till):
     assert "stuck" not in page.texts and " sat/vB" in page.source
     till.clock.move(hours=2, minutes=59)
     till.look_for(invoice)
-    told = payers_page(till, invoice)["stuck"]
-    assert "waited for a block for 2 h" in told and " sat/vB" in told
-    assert "sat/vB. It is not lost: please do not pay again" in " ".join(told.split())
+    page = payers_page(till, invoice)
+    told = page["stuck"]
+    assert "you can close this page" not in page["words"]
+    assert "waited for a block for 2\xa0h" in told and " sat/vB" in told
+    assert "sat/vB. It is not lost: please do not send it again" in " ".join(
+        told.split()
+    )
     assert "Child pays for parent" in merchants_page(till, invoice).texts["stuck"]
     assert "sat/vB" in payers_page(till, invoice, "de")["stuck"]
     till.mine()

@@ -86,8 +86,8 @@ def error_message(error: Exception) -> str:
     """Returns the message that a form shows for an error, in the request's language."""
     if isinstance(error, PriceUnavailable):
         return gettext(
-            "The exchange rate is not available right now, so nothing was created."
-            " Please try again in a minute."
+            "There is no exchange rate right now, so the amount in bitcoin cannot be worked"
+            " out. Please try again in a minute."
         )
     if isinstance(error, TooMuch):
         high = formats.money(Decimal(MAX_USD), "USD", languages.current_language())

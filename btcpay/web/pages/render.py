@@ -9,6 +9,7 @@ from flask import Blueprint, Flask, Response, current_app, request
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES, catalog
+from btcpay.settings.logs import REQUEST_ID
 from btcpay.values.errors import NotFound
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
@@ -144,6 +145,7 @@ class Pages:
             brand,
             code=api_error.code,
             error=api_error,
+            request_id=REQUEST_ID.get(),
         )
         for name in ("Allow", "Retry-After"):
             value = response.headers.get(name)
