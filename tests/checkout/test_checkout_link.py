@@ -134,7 +134,7 @@ def test_suggested_amounts_are_buttons_of_a_form_of_their_own(shop):
         tag["value"] for name, tag in page.tags if name == "button" and "value" in tag
     ]
     assert offered == ["5", "19.90"]
-    assert page.texts["suggested"].split() == ["5", "19.90"]
+    assert page.texts["suggested"].split() == ["$5.00", "$19.90"]
     assert page.source.partition('id="pay"')[2].count("<button") == 1
     invoice = shop.get(f"/invoices/{made(press(shop.client, link, '19.90'))}").json
     assert invoice["amount_usd_quote"] == 19.9

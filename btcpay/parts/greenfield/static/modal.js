@@ -26,7 +26,8 @@
     frame.src = `${root}/invoice?id=${encodeURIComponent(id)}`;
     frame.name = "btcpay";
     frame.allow = "clipboard-write";
-    frame.style.cssText = "width:100%;height:100%;border:0;background:transparent";
+    // Below the button, which would cover the invoice's first line on a narrow screen.
+    frame.style.cssText = "position:absolute;top:60px;width:100%;height:calc(100% - 60px);border:0;background:transparent";
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = "\u00d7";

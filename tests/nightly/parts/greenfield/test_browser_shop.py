@@ -99,6 +99,9 @@ def test_the_modal_shows_the_order_says_how_it_stands_and_leaves_the_shop_in_pla
 
     tab.go(f"{site.url}/checkout")
     says("new")
+    top = "document.querySelector('iframe').getBoundingClientRect().top"
+    bottom = "document.querySelector('iframe + button').getBoundingClientRect().bottom"
+    assert tab.ask(f"{top} >= {bottom}")  # the button covers nothing of the page
     until(
         lambda: order["deposit_address"] in codes_on(tab), "the code in the frame", 40
     )
