@@ -97,7 +97,7 @@ def redirect_to_invoice(
     # Otherwise another site could make its visitors use up the link's limits.
     if is_from_another_site(request.headers, service.settings.base_url):
         message = gettext(
-            "Another site asked for this payment. If you want to pay, please press here."
+            "Another site asked for this payment. If you want to pay, please press the button."
         )
         raise LinkRefused(403, message)
     visitor = Visitor(visitor_key(service), text, form_id, last_id, next_id)

@@ -371,11 +371,11 @@ def test_what_was_seen_and_vanished_is_said_until_more_comes(shop):
     vanish(shop, invoice)
     page = show(shop, invoice)
     assert page.state == "waiting" and "it vanished" in page.texts["story"]
-    assert "pay once more" in page.texts["story"]
+    assert "please pay again" in page.texts["story"]
     shop.clock.move(hours=2)
     late = show(shop, invoice)
     assert late.state == "overdue" and "it vanished" in late.texts["story"]
-    assert "pay once more" not in late.texts["story"]
+    assert "please pay again" not in late.texts["story"]
     shop.clock.move(hours=-2, minutes=1)
     pay(shop, invoice, 1_000, confirmed=False)
     assert "story" not in show(shop, invoice).attributes
@@ -408,7 +408,7 @@ def test_a_payment_that_a_reorganisation_took_back_is_spoken_of(shop, again):
     page = show(shop, invoice)
     assert page.state == ("seen" if again else "waiting")
     assert "a reorganisation of the blockchain" in page.texts["story"]
-    assert ("pay once more" in page.texts["story"]) is not again
+    assert ("please pay again" in page.texts["story"]) is not again
 
 
 def test_the_page_says_when_the_chain_was_last_looked_at(shop):

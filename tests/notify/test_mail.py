@@ -566,7 +566,7 @@ def test_an_evening_is_told_once_in_the_shops_zone_also_after_an_outage(offices)
         office.run(), office.run(office.new_outbox())
     (mail,) = office.server.taken
     assert (
-        mail.subject == "Today: $412.00 in 2 payments; nothing needs you"
+        mail.subject == "Today: $412.00 in 2 payments; nothing needs your attention"
         and mail.to == [SHOP]
     )
     assert "Nov 25: $0.00 · 0 payments" in mail.text
@@ -643,7 +643,7 @@ def test_an_evening_that_could_not_be_sent_is_dropped_and_one_says_what_fails(of
     office.clock.move(days=1)
     office.run()
     (subject,) = office.server.subjects
-    assert subject.endswith("nothing needs you")
+    assert subject.endswith("nothing needs your attention")
     office.server.taken.clear()
     office.clock.move(days=1)
     office.outbox.run()

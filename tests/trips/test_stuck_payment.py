@@ -51,7 +51,7 @@ def test_both_are_told_what_each_can_do_until_a_block_takes_it(till):
     page = payers_page(till, invoice)
     told = page["stuck"]
     assert "you can close this page" not in page["words"]
-    assert "waited for a block for 2\xa0h" in told and " sat/vB" in told
+    assert "been waiting for a block for 2\xa0h" in told and " sat/vB" in told
     assert "sat/vB. It is not lost: please do not send it again" in " ".join(
         told.split()
     )

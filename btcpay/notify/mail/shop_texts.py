@@ -71,13 +71,13 @@ def evening(
     (`blocktill check`) completes.
     """
     words = catalog(language)
-    needs = words.gettext("nothing needs you")
+    needs = words.gettext("nothing needs your attention")
     if not is_checked:
         needs = words.gettext("payments are not being found")
     elif attention_count:
         needs = words.ngettext(
-            "%(number)s invoice needs you",
-            "%(number)s invoices need you",
+            "%(number)s invoice needs your attention",
+            "%(number)s invoices need your attention",
             attention_count,
         )
     day_name = formats.day(day.day, language)

@@ -271,7 +271,7 @@ def invoice_card(
 def sale_note(state: str) -> str:
     """Returns the note in the list of sales about a refund. `state` is the refund's status."""
     texts = {
-        RefundStatus.REQUESTED: gettext("Refund: address awaited"),
+        RefundStatus.REQUESTED: gettext("Refund: waiting for the address"),
         RefundStatus.READY: gettext("Refund: to be sent"),
         RefundStatus.SENT: gettext("Refunded"),
     }

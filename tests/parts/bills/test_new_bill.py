@@ -54,7 +54,7 @@ def test_a_press_makes_what_was_typed_and_its_page_can_be_copied_mailed_and_scan
     url = f"{browser.shop.service.settings.base_url}/bill/{id}"
     assert url in text["body"][0] and "19.90" in text["body"][0]
     assert f'data-copy="{url}"' in page.source and "<svg" in page.source
-    assert "Send its page" in page.source
+    assert "Send the customer the link" in page.source
 
 
 def test_a_series_begins_with_its_first(browser):

@@ -318,7 +318,7 @@ def test_a_step_back_keeps_what_was_typed_but_for_secrets(shop):
         answer = press(shop, path, key=SEED, name=f"My shop, {PRIVATE}", **change)
         assert "sausage" not in answer.text and PRIVATE not in answer.text
     differed = press(shop, path, differ="1")
-    assert "No shop was made." in Page(differed.text).texts["differed"]
+    assert "No shop was created." in Page(differed.text).texts["differed"]
     back = Page(press(shop, path, back="wallet").text)
     assert "differed" not in back.texts and back.texts["key"] == KEY
 

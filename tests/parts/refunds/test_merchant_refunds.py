@@ -270,7 +270,7 @@ def badges(page):
 def test_a_refund_to_be_sent_is_counted_in_the_menu_and_told_of_its_sale(till, browser):
     assert badges(browser.page("/more")) == []
     refund = made(till, paid(till))
-    assert "Refund: address awaited" in browser.page("/invoices").source
+    assert "Refund: waiting for the address" in browser.page("/invoices").source
     assert badges(browser.page("/more")) == []
     refund = give(till, refund, address(1))
     assert "Refund: to be sent" in browser.page("/invoices").source

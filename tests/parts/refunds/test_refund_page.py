@@ -64,7 +64,7 @@ def test_what_is_no_address_is_refused_beside_its_field(till, refund, text):
 
 def test_what_wallets_copy_beside_addresses_has_its_own_sentence(till, refund):
     texts = {
-        f"bitcoin:{address(1)}?req-nonsense=1": "copy the address alone",
+        f"bitcoin:{address(1)}?req-nonsense=1": "copy only the address",
         "lnbc1pvjluez": "for Lightning",
         "sp1qqgste7k9hx0": "Silent payment",
         "PM8T" + "J" * 112: "many addresses",
