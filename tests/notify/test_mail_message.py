@@ -170,7 +170,8 @@ def test_a_receipt_says_what_the_page_says():
         "Receipt number: 17\nReference: 10442\nFor: Two mugs\n"
         "Time: Nov 14, 2023, 11:13:20 PM UTC+1\n"
         "Amount: 0.00041667 BTC\nReceived: 0.00050000 BTC\n"
-        f"Price of one bitcoin: $60,000.00\nTransaction: {'ab' * 32}\nNumber: inv_1",
+        f"Price of one bitcoin: $60,000.00\nTransaction: {'ab' * 32}\n"
+        "Payment number: inv_1",
         "Open the receipt:\nhttps://pay.example.com/pay/inv_1\n",
     ]
     named = replace(INVOICE, customer_name="Ada", customer_note="For\ntable 7")

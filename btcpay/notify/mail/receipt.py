@@ -25,7 +25,10 @@ def receipt(
         language,
         subject_of(title, invoice),
         [thanks],
-        [(gettext("Receipt number"), number), *invoice_facts(about, language)],
+        [
+            (gettext("Receipt number"), number),
+            *invoice_facts(about, language, is_for_payer=True),
+        ],
         (gettext("Open the receipt"), about.page_url),
         amount=price(invoice, language),
         within=_parts_of_price(invoice, language),

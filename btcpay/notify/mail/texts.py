@@ -129,12 +129,16 @@ def price(invoice: Invoice, language: str) -> str:
     return formats.format_money(amount_due(invoice), language)
 
 
-def invoice_facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
+def invoice_facts(
+    about: InvoiceNews, language: str, is_for_payer: bool = False
+) -> list[tuple[str, str]]:
     """Returns the facts about an invoice that its receipt's page shows, as (label, text).
 
-    Facts without a value are left out.
+    Facts without a value are left out. A payer reads of a payment, and of the number of
+    the receipt too, so the invoice's number is named as that of the payment.
     """
     gettext = catalog(language).gettext
+    number = gettext("Payment number") if is_for_payer else gettext("Number")
     invoice = about.invoice
     state = about.state
     currency = amount_due(invoice).currency
@@ -157,6 +161,6 @@ def invoice_facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
             formats.money(price_of(invoice), currency, language),
         ),
         (gettext("Transaction"), state["tx_hash"]),
-        (gettext("Number"), invoice.id),
+        (number, invoice.id),
     ]
     return [(label, text) for label, text in facts if text]
