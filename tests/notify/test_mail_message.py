@@ -1,16 +1,19 @@
 """A mail's text becomes one mail of two parts; nothing that is said in it becomes anything else."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from email import message_from_bytes, policy
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.languages.formats import direction
 from btcpay.notify.mail import shop_texts, texts
 from btcpay.notify.mail.content import MailText
+from btcpay.notify.mail.html_part import html_of
 from btcpay.notify.mail.mailto import mail_link
 from btcpay.notify.mail.message import message_of
 from btcpay.notify.mail.receipt import receipt
@@ -179,6 +182,16 @@ def test_a_receipt_says_what_the_page_says():
     assert "For: Two mugs\nName: Ada\nNote: For table 7\nTime: " in mail.text
     about = InvoiceNews(replace(INVOICE, reference=None), STATE, PAGE, BERLIN)
     assert receipt(about, "en", BRAND).subject == "Receipt from My shop"
+
+
+@pytest.mark.parametrize("language", ["ar", "fa"])
+def test_amounts_keep_their_order_where_text_runs_from_the_right(language):
+    """Without their marks the currency's sign would stand on the other side."""
+    mail = receipt(InvoiceNews(INVOICE, STATE, PAGE, BERLIN), language, BRAND)
+    price = formats.money(Decimal(60_000), "USD", language).replace("\xa0", " ")
+    time = formats.moment(STATE["paid_ms"], language, BERLIN).replace("\xa0", " ")
+    for text in (mail.text, html_of(mail, PLAIN, None)):
+        assert price in text and " ".join(time.split()) in text
 
 
 def test_a_receipt_names_tip_tax_and_business():

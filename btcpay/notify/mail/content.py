@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from btcpay.values.texts import display_line
 
+# Marks and isolates of Unicode (UAX 9), with which btcpay/languages/formats.py writes.
+_MARKS = frozenset("\u061c\u200e\u200f\u2068\u2069")
+
 
 @dataclass(frozen=True)
 class MailText:
@@ -31,7 +34,7 @@ class MailText:
     @property
     def text(self) -> str:
         """The plain text part of the mail, in which the links come after the facts."""
-        facts = "\n".join(f"{label}: {one_line(text)}" for label, text in self.facts)
+        facts = "\n".join(f"{label}: {fact_line(text)}" for label, text in self.facts)
         links = []
         for link in (self.link, self.stop):
             if link:
@@ -41,6 +44,15 @@ class MailText:
         amount = "\n".join([self.amount, *self.within])
         parts = [amount, *self.sentences, facts, *links, footer]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def fact_line(text: str) -> str:
+    """Returns the text on one line, without invisible characters except direction marks.
+
+    Amounts and dates need these marks in languages that are written from the right.
+    """
+    signs = [sign if sign in _MARKS else display_line(sign) or " " for sign in text]
+    return " ".join("".join(signs).split())
 
 
 def one_line(text: str) -> str:

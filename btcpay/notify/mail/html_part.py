@@ -8,7 +8,7 @@ attached to the mail.
 from html import escape
 
 from btcpay.languages import formats
-from btcpay.notify.mail.content import MailText, one_line
+from btcpay.notify.mail.content import MailText, fact_line, one_line
 from btcpay.values.colours import USUAL_ACCENT, button_text
 from storage.queries.merchants import MailBrand
 
@@ -116,7 +116,7 @@ def _facts(mail: MailText) -> str:
         rows.append(
             f'<tr><th align="{align}" width="36%" style="{_CELL};font-weight:normal;'
             f'color:{_QUIET};padding-inline-end:12px">{escape(label)}</th>'
-            f'<td align="{align}" style="{_CELL};{_BREAK}"><bdi>{escape(one_line(text))}'
+            f'<td align="{align}" style="{_CELL};{_BREAK}"><bdi>{escape(fact_line(text))}'
             "</bdi></td></tr>"
         )
     table = '<table width="100%" cellpadding="0" cellspacing="0" border="0"'
