@@ -84,7 +84,8 @@ def test_what_comes_in_two_currencies_is_two_sums(shop, browser, ticker):
 
 def test_a_check_that_does_not_run_is_said_first(shop, browser):
     warning = "Payments are not being found"
-    assert warning in browser.page().source
+    page = browser.page()
+    assert warning in page.source and "blocktill doctor" in page.source
     meta.put_time(
         shop.service.db, meta.Key.CHECKED_MS, shop.clock() - timedelta(minutes=7.5)
     )
