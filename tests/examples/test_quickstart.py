@@ -1,5 +1,9 @@
-"""docs/developers/quickstart.md: each program as it is copied, until its invoice is paid."""
+"""docs/developers/quickstart.md: each program as it is copied, until its invoice is paid.
 
+Also the line of docs/developers/integration.md that makes an order by the plug-in interface.
+"""
+
+import json
 import os
 import re
 import subprocess
@@ -9,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import clean_environ
-from tests.support.paths import PROJECT
+from tests.support.paths import GONE, PROJECT
 from tests.support.programs import tool
 
 pytestmark = pytest.mark.slow
@@ -48,12 +52,14 @@ class SecondTerminal:
         lines = self._variables + block
         for written, living in self._ports.items():
             lines = lines.replace(written, living)
+        environ = clean_environ(
+            PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            BLOCKTILL_DATABASE_URL=f"sqlite:///{self.folder}/blocktill.db",
+        )
         return subprocess.check_output(
             ["bash", "-euc", lines],
             cwd=self.folder,
-            env=clean_environ(
-                PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-            ),
+            env=environ,
             text=True,
             timeout=120,
         )
@@ -100,3 +106,19 @@ def test_the_curl_lines_make_an_invoice_and_show_that_it_is_paid(playground, ter
     playground.wait_for_status({"pay_url": pay_url, "id": pay_url[-28:]}, "paid")
     shown = terminal.run(newest)
     assert pay_url in shown and '"status":"paid"' in shown
+
+
+@pytest.mark.skipif("greenfield" in GONE, reason="the part was deleted")
+def test_the_line_for_an_order_in_euros_makes_one_that_is_found_by_its_number(
+    playground, terminal
+):
+    text = (PROJECT / "docs/developers/integration.md").read_text(encoding="utf-8")
+    (issue,) = re.findall(r"`(blocktill key issue [^`]+)`", text)
+    (create,) = re.findall(r"^\$ (curl .+?)^```", text, re.M | re.S)
+    (path,) = re.findall(r"`GET \.\.\.(/\S+)`", text)
+    find = 'curl -s -H "Authorization: token $PLUGIN_KEY" '
+    find += f"'{playground.api}/stores/'$STORE'{path}'"
+    lines = [f"set -- $({issue})", "STORE=$2 PLUGIN_KEY=$3", create, find]
+    made, listed = map(json.loads, terminal.run("\n".join(lines)).splitlines())
+    assert made["checkoutLink"].startswith(f"{playground.service}/pay/")
+    assert [order["id"] for order in listed] == [made["id"]]
