@@ -6,6 +6,9 @@ gunicorn, deploy/gunicorn.conf.py has checked the settings before.
 
 The service logs at gunicorn's level, so `--log-level warning` omits the line of each
 request.
+
+`blocktill run` imports it before it forks the service. So no connection stays open, and
+all that each worker needs is loaded here.
 """
 
 import logging
@@ -15,6 +18,7 @@ from app import create_app
 from btcpay.settings import env_file
 from btcpay.settings.logs import to_json
 from btcpay.settings.settings import read
+from btcpay.web.pages.render import warm
 
 # Our log lines contain none of these, so they are not collected (Logging HOWTO, "Optimization").
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
@@ -23,3 +27,5 @@ logging.basicConfig(level=logging.getLogger("gunicorn.error").level or logging.I
 to_json(logging.root)
 env_file.fill(os.environ)
 app = create_app(read(os.environ))
+warm(app)
+app.extensions["blocktill"].db.close()

@@ -19,7 +19,7 @@ ENTRIES = ("app", "wsgi")
 
 # The house, from the roof down: each room, and the rooms that it may import. A room is a folder.
 HOUSE = """
-wsgi: app settings
+wsgi: app settings web
 app: api checkout health invoices schemas settings storage values web
 greenfield: api health http invoices merchants notify schemas settings settlement storage values
     web

@@ -1,13 +1,15 @@
 """Runs the processes of a shop, such as service and check, as children of this one."""
 
 import contextlib
+import multiprocessing
 import os
 import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +19,11 @@ from btcpay.values.errors import CommandError
 LOOKS_EVERY_S = 0.1
 LAST_LINES = 10  # how many lines of the log the error message has if a child ends
 OWNER_ONLY = 0o600
+AGAIN_S = 0.02  # between two looks whether a forked child has ended
+SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
+FORK = multiprocessing.get_context("fork")
+# The name of a process in `ps` and `top`, on Linux.
+NAME_FILE = Path("/proc/self/comm")
 # The script of a shell that reads the children's process group ids from a pipe. The pipe closes
 # when this process ends, even by SIGKILL. Then the shell terminates these groups.
 WATCHDOG = 'while read -r pid; do groups="$groups -$pid"; done; kill -s TERM -- $groups'
@@ -41,7 +48,7 @@ class Children(contextlib.AbstractContextManager["Children"]):
         self._environ = environ
         self._log = log
         self._stop_timeout_s = stop_timeout_s
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, subprocess.Popen[bytes] | Forked] = {}
         if log:
             log.unlink(missing_ok=True)  # left by the previous run
             log.touch(mode=OWNER_ONLY)
@@ -77,6 +84,22 @@ class Children(contextlib.AbstractContextManager["Children"]):
         self._running[name] = child
         if self._watchdog.stdin:
             self._watchdog.stdin.write(b"%d\n" % child.pid)
+
+    def fork(self, name: str, run: Callable[[], None]) -> None:
+        """Forks this process. The child calls `run`, and ends when that returns.
+
+        `name` is what messages, `ps` and `top` call the child. It writes to the output
+        of this process.
+        """
+        lifeline = self._watchdog.stdin
+        # A signal between the fork and the child's first line must not call the handlers
+        # of this process, which set its events.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        child = Forked(name, run, lifeline)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        self._running[name] = child
+        if lifeline:
+            lifeline.write(b"%d\n" % child.pid)
 
     def _spawn(
         self,
@@ -127,7 +150,7 @@ class Children(contextlib.AbstractContextManager["Children"]):
         return "\n".join([f"{sentence}; {self._log} ends:", *lines[-LAST_LINES:]])
 
 
-def _wait_or_kill(child: subprocess.Popen[bytes], deadline_s: float) -> None:
+def _wait_or_kill(child: "subprocess.Popen[bytes] | Forked", deadline_s: float) -> None:
     """Waits for the child's end, then kills it and all processes that it has started.
 
     At `deadline_s` of the monotonic clock, the child is killed even if it still runs.
@@ -137,6 +160,55 @@ def _wait_or_kill(child: subprocess.Popen[bytes], deadline_s: float) -> None:
     with contextlib.suppress(ProcessLookupError):  # all processes have ended
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
+
+
+class Forked:
+    """A forked child process, with those methods of subprocess.Popen that Children needs.
+
+    The child runs in its own session, with the signal handlers of a new process. It
+    closes `lifeline`, the pipe by which the watchdog learns that the parent has ended.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[], None],
+        lifeline: IO[bytes] | None,
+    ) -> None:
+        def begin() -> None:
+            os.setsid()
+            if lifeline:
+                lifeline.close()
+            for number in (*SIGNALS, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            with contextlib.suppress(OSError):
+                NAME_FILE.write_text(f"till-{name}", encoding="ascii")
+            run()
+
+        self._process: BaseProcess = FORK.Process(target=begin)
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Waits until the child ends. Raises subprocess.TimeoutExpired."""
+        if timeout_s is None:
+            self._process.join()
+            return
+        end_s = time.monotonic() + timeout_s
+        while self.poll() is None:
+            if time.monotonic() > end_s:
+                raise subprocess.TimeoutExpired(self._process.name, timeout_s)
+            time.sleep(AGAIN_S)
 
 
 def exit_status(code: int) -> int:

@@ -1,8 +1,7 @@
 """Command `run`: runs the service and the check together."""
 
-import logging
 import os
-import sys
+import signal
 from contextlib import closing
 from pathlib import Path
 
@@ -11,10 +10,11 @@ import click
 from btcpay.cli.database import run_migrations
 from btcpay.cli.merchant.access import KEY_FILE, play_money_key
 from btcpay.cli.output import say
+from btcpay.cli.serve import prepare_service
 from btcpay.cli.shell import Shell, with_shell
-from btcpay.cli.supervise import words_of
+from btcpay.cli.stop import Stop
+from btcpay.cli.supervise import supervise
 from btcpay.merchants.sessions import login_url
-from btcpay.settings.logs import is_json
 from btcpay.settings.settings import Settings, is_set
 from storage.backup.sqlite_file import copy
 from storage.database import open_database, sqlite_path
@@ -48,8 +48,9 @@ def run(shell: Shell, every: int) -> None:
             os.environ[name] = "on"
     prepare(shell.settings)
     _show_program_key(shell)
-    # Replaces this process, which has loaded far more than the wait for two children needs.
-    os.execv(sys.executable, words_of(every, is_json(logging.root)))
+    prepare_service(shell)
+    shell.db.close()
+    supervise(Stop(signal.SIGTERM, signal.SIGINT, signal.SIGHUP), every)
 
 
 def _show_program_key(shell: Shell) -> None:

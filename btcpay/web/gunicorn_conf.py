@@ -20,7 +20,6 @@ from btcpay.settings.settings import Settings, read_or_exit
 from btcpay.values.errors import DatabaseNotReady
 from btcpay.values.hosts import is_here
 from btcpay.web import process
-from btcpay.web.pages import render
 from btcpay.web.rate_limits import missing_driver
 from storage.database import in_one_line
 from storage.faults import PeeweeException
@@ -125,7 +124,7 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Prepares a worker: sets signal handlers, loads templates, starts the metrics server.
+    """Prepares a worker: sets signal handlers, and starts the metrics server.
 
     gunicorn calls this hook in each worker process after it has loaded the application.
     """
@@ -135,7 +134,6 @@ def post_worker_init(worker: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGQUIT, signal.getsignal(signal.SIGTERM))
     _unblock_stops()
-    render.warm(worker.wsgi)
     if worker.metrics_listener:
         serve_metrics = worker.wsgi.extensions["metrics"]
         worker.metrics_server = serve_metrics(worker.metrics_listener)

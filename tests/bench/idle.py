@@ -30,6 +30,7 @@ from tests.support.builders import (
     until,
 )
 from tests.support.ports import free_port
+from tests.support.processes import name_of
 
 HOUR_S = 3600
 DAY_H = 24
@@ -141,10 +142,10 @@ class IdleShop:
         """The pids of its processes by name."""
         pids = {}
         for pid in [self.pid, *descendants(self.pid)]:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            if b"--watch" in words:
+            name = name_of(pid)
+            if name == "till-check":
                 pids["check"] = pid
-            elif b"wsgi:app" not in words:
+            elif name != "till-service":
                 pids.setdefault("run", pid)  # and not the shell that outlives it
             elif "gunicorn" in pids:
                 pids["its worker"] = pid

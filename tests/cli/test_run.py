@@ -6,9 +6,8 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,8 @@ from storage import versions
 from storage.database import sqlite_path
 from storage.steps import STEPS
 from tests.support.builders import Live, clean_environ, until
-from tests.support.paths import PROJECT
 from tests.support.playground import children_of, is_alive
-from tests.support.processes import command_of
+from tests.support.processes import name_of
 from tests.support.waiting import waits_without_limit
 
 pytestmark = pytest.mark.slow
@@ -30,9 +28,9 @@ RUN = ("run", "--every", "1")
 
 def children(live):
     """The process of the service and that of the check."""
-    of = {pid: command_of(pid) for pid in children_of(live.pid)}
-    service = next(pid for pid, words in of.items() if "wsgi:app" in words)
-    return service, next(pid for pid, words in of.items() if "--watch" in words)
+    family = children_of(live.pid)
+    service = next(pid for pid in family if name_of(pid) == "till-service")
+    return service, next(pid for pid in family if name_of(pid) == "till-check")
 
 
 @pytest.mark.parametrize("signalled", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -81,13 +79,27 @@ def test_it_waits_for_its_children_without_looking(shop, tmp_path):
         until(lambda: waits_without_limit(live.pid, live.pid), "it to wait", 20)
 
 
-def test_while_it_waits_it_has_loaded_neither_flask_nor_the_database():
-    program = "import sys, btcpay.cli.supervise; print(*sys.modules)"
-    command = [sys.executable, "-c", program]
-    modules = subprocess.run(
-        command, cwd=PROJECT, capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not {"flask", "peewee", "requests", "click"}.intersection(modules)
+def memory_of(pid):
+    """Kilobytes that are the process's own, and that it shares (proc_pid_smaps(5))."""
+    sums = {"Private": 0, "Shared": 0}
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        kind = line.partition("_")[0]
+        if line.startswith(("Private_Dirty:", "Shared_Dirty:")):
+            sums[kind] += int(line.split()[1])
+    return sums["Private"], sums["Shared"]
+
+
+def test_its_processes_share_the_memory_of_the_program(shop, tmp_path):
+    with Live(shop, tmp_path, words=RUN, by_command=True) as live:
+        service, check = until(lambda: children(live), "both")
+        (worker,) = until(lambda: children_of(service), "the worker")
+        own = {}
+        for name, pid in (("service", service), ("worker", worker), ("check", check)):
+            own[name], shared = memory_of(pid)
+            assert own[name] < shared, name
+        assert own["service"] < 12_000
+        for pid in (live.pid, service, worker, check):
+            assert "psycopg" not in Path(f"/proc/{pid}/maps").read_text()
 
 
 def test_a_port_that_is_taken_ends_run(shop, tmp_path):

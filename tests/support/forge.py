@@ -29,12 +29,13 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
 from btcpay.cli import main
-from btcpay.cli.main import GUNICORN
+from btcpay.cli.serve import GUNICORN
 from tests.support.paths import PROJECT
 
 SERVED = ("app", "gunicorn.workers.gthread", "gunicorn.arbiter")  # what a server loads
 # These read the environment and the folder when they are loaded.
 FRESH = ("wsgi", "gunicorn.config", "btcpay.web.gunicorn_conf")
+LOADS_FRESH = "btcpay.cli.run"  # it loads gunicorn.config
 LONGEST = 200_000  # bytes of an order, with its environment
 
 
@@ -316,6 +317,6 @@ def program(order: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    for name in (*SERVED, *main.COMMANDS.values()):
+    for name in {*SERVED, *main.COMMANDS.values()} - {LOADS_FRESH}:
         importlib.import_module(name)
     fork_for_each_order(program)

@@ -14,6 +14,13 @@ def command_of(pid: int) -> list[str]:
     return [os.fsdecode(word) for word in line.split(b"\0")[:-1]]
 
 
+def name_of(pid: int) -> str:
+    """The name that `ps` and `top` show; "" if it has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
 def open_files(pid: int) -> list[str]:
     """The names of the files that the process holds open, but for those that it just closed."""
     names = []
