@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -97,6 +98,19 @@ def number_in(file: Path, name: str) -> int:
     return int(values[name].split()[0])
 
 
+def resident_kb_by_file(pid: int) -> Counter[str]:
+    """How much of each mapped file is in memory, from /proc/PID/smaps."""
+    resident_kb = Counter[str]()
+    file = ""
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        words = line.split()
+        if not words[0].endswith(":"):
+            file = words[-1]  # the line of a mapping ends with its file, if it has one
+        elif words[0] == "Rss:" and file.startswith("/"):
+            resident_kb[file] += int(words[1])
+    return resident_kb
+
+
 class IdleShop:
     """`blocktill run` with its family of processes, a chain, and a price."""
 
@@ -166,6 +180,18 @@ class IdleShop:
             memory[name] = number_in(file, "Pss") * KB / MB
         return memory
 
+    def memory_alone_mb(self) -> float:
+        """The memory of all, if no other program used the same libraries.
+
+        That is the anonymous memory, and of each file the most that a process holds.
+        """
+        anonymous_kb = 0
+        most_kb = Counter[str]()
+        for pid in self.processes().values():
+            anonymous_kb += number_in(Path(f"/proc/{pid}/smaps_rollup"), "Pss_Anon")
+            most_kb |= resident_kb_by_file(pid)
+        return (anonymous_kb + most_kb.total()) * KB / MB
+
     def await_tip(self) -> None:
         until(lambda: self._height() == self.chain.tip, "the newest block", every_s=1)
 
@@ -191,6 +217,7 @@ def measure(settling: float, minutes: float, blocks: int) -> None:
             for name, use in by_process.items():
                 by_process[name] = (use - before[name]) * (1 / hours)
             memory_mb = shop.memory_mb()
+            memory_alone_mb = shop.memory_alone_mb()
             quiet = sum(by_process.values(), Use())
             of_block = Use()
             for _ in range(blocks):
@@ -203,6 +230,7 @@ def measure(settling: float, minutes: float, blocks: int) -> None:
     hour = quiet + of_block * BLOCKS_PER_HOUR
     show("processor seconds an hour", hour.processor_s, MOST_PROCESSOR_S)
     show("MB of memory (PSS)", sum(memory_mb.values()), MOST_MEMORY_MB)
+    print(f"  (if nothing else used its libraries: {memory_alone_mb:.0f} MB)")
     show("MB written a day", hour.written * DAY_H / MB, MOST_WRITTEN_MB)
 
 
