@@ -139,18 +139,24 @@ def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
     metavar="NUMBER",
     help="All after this number.",
 )
+@click.option("--event", "event_id", metavar="ID", help="This one.")
 @with_shell
 def webhook_resend(
     shell: Shell,
     webhook_id: str,
     failed: bool,
     since: int | None,
+    event_id: str | None,
 ) -> None:
     """Have the next check send events again, with the same ids; enables a disabled endpoint."""
     has_since = since is not None
-    if failed == has_since:
-        raise click.UsageError("give --failed or --since NUMBER")
-    if since is not None:
+    has_event = event_id is not None
+    if [failed, has_since, has_event].count(True) != 1:
+        raise click.UsageError("give --failed, --since NUMBER or --event ID")
+    count = 1
+    if event_id is not None:
+        receivers.resend(shell.db, webhook_id, event_id, shell.now)
+    elif since is not None:
         count = receivers.resend_since(shell.db, webhook_id, since, shell.now)
     else:
         count = receivers.resend_failed(shell.db, webhook_id, shell.now)

@@ -9,10 +9,15 @@ from btcpay.values.networks import Network
 from btcpay.values.texts import line_of
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.queries import keys
+from storage.queries import keys, merchants
 
 ID_PREFIX = "key_"
 MAX_NAME_CHARACTERS = 60
+MOST = 100  # keys of a merchant that work at the same time
+
+
+class NoRoom(CommandError):
+    """The merchant already has the maximum number of API keys."""
 
 
 class IssuedKey(NamedTuple):
@@ -30,6 +35,25 @@ def checked_name(text: str) -> str:
     Raises CommandError if the name is invalid or too long.
     """
     return line_of("key's name", text, MAX_NAME_CHARACTERS)
+
+
+def secret_prefix(network: Network) -> str:
+    """Returns the first characters of each secret: they say whether it is for real money."""
+    if network.name == "mainnet":
+        return "sk_live_"
+    return "sk_test_"
+
+
+def require_room(db: Database, merchant_id: int, now: datetime) -> None:
+    """Raises NoRoom if the merchant has the maximum number of keys.
+
+    Locks the merchant's row. Call this function in the database transaction that issues
+    a key.
+    """
+    db.get(merchants.LOCKED, id=merchant_id)
+    working = db.rows(keys.WORKING, merchant_id=merchant_id, now=to_ms(now))
+    if len(working) >= MOST:
+        raise NoRoom(f"the merchant has {MOST} API keys already: revoke one first")
 
 
 def issue(
@@ -50,10 +74,7 @@ def issue(
     characters of the secret after its prefix; None means random ones. If a key with
     this `id` or this secret exists already, no second key is stored.
     """
-    prefix = "sk_test_"
-    if network.name == "mainnet":
-        prefix = "sk_live_"
-    secret = prefix + (characters or random_base62(SECRET_CHARACTERS))
+    secret = secret_prefix(network) + (characters or random_base62(SECRET_CHARACTERS))
     key = IssuedKey(id or new_id("key"), scope, name, secret)
     db.run(
         keys.ADD,
@@ -90,7 +111,8 @@ def rotate(
     """Issues a new key with the same scope and name as an old one, which then expires.
 
     The old key still works during the time `grace`. Raises CommandError if the old key
-    is unknown, revoked or already rotated.
+    is unknown, revoked or already rotated. It succeeds with the maximum number of keys
+    too, since a secret that others may have seen has to be replaced.
     """
     old = db.get_or_fail(keys.BY_ID, f"key {key_id!r}", id=key_id)
     with db.write():

@@ -191,6 +191,26 @@ def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
         return waiting + resend_failed(db, receiver_id, now)
 
 
+def resend(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:
+    """Schedules an event to be sent to the receiver again, with the same id.
+
+    It does not matter whether the receiver has accepted it. Also enables the receiver
+    if it was disabled. Raises CommandError if there is no such webhook or command, or
+    if the event was never meant for it.
+    """
+    find_own(db, receiver_id)
+    with db.write():
+        count = db.run(
+            deliveries.AGAIN,
+            receiver_id=receiver_id,
+            about=event_id,
+            at=to_ms(now),
+        )
+        if count != 1:
+            raise CommandError(f"{receiver_id} has no delivery of {event_id!r}")
+        db.run(receivers.ENABLE, id=receiver_id)
+
+
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
     """Schedules all events after `number` to be sent to the receiver again.
 

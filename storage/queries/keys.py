@@ -17,6 +17,9 @@ class Caller(ApiKey):
     currency: str
 
 
+_WORKS = ApiKey.revoked_ms.is_null() & (
+    ApiKey.expires_ms.is_null() | (ApiKey.expires_ms > param("now"))
+)
 BY_SECRET = rows_as(
     Caller,
     ApiKey.select(
@@ -24,12 +27,9 @@ BY_SECRET = rows_as(
         *(ApiKey.permissions, Merchant.currency),
     )
     .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))
-    .where(
-        eq(ApiKey.secret_sha256),
-        ApiKey.revoked_ms.is_null(),
-        ApiKey.expires_ms.is_null() | (ApiKey.expires_ms > param("now")),
-    ),
+    .where(eq(ApiKey.secret_sha256), _WORKS),
 )
+WORKING = ApiKey.select(ApiKey.id).where(eq(ApiKey.merchant_id), _WORKS)
 
 # The id follows from the form, so that a form that is sent twice creates only one key.
 ADD = ApiKey.insert(

@@ -89,10 +89,17 @@ def test_an_event_is_sent_again_and_none_to_an_endpoint_that_was_removed(
     assert len(receiver.ids) == 2 and len(set(receiver.ids)) == 1
     _, said = blocktill.run("webhook", "resend", added["id"], "--failed", status=1)
     assert "nothing was given up" in said
+    blocktill.run("webhook", "resend", added["id"], "--event", receiver.ids[0])
+    blocktill.run("check")
+    assert len(receiver.ids) == 3 and len(set(receiver.ids)) == 1
+    _, said = blocktill.run(
+        "webhook", "resend", added["id"], "--event", "evt", status=1
+    )
+    assert "no delivery of 'evt'" in said
     till.shop.link()
     blocktill.run("webhook", "remove", added["id"])
     blocktill.run("check")
-    assert len(receiver.ids) == 2 and blocktill.json("webhook", "list") == []
+    assert len(receiver.ids) == 3 and blocktill.json("webhook", "list") == []
 
 
 REFUSALS = {
@@ -105,6 +112,7 @@ REFUSALS = {
     "no such endpoint": (["deliveries", "whk_1"], 1, "whk_1"),
     "to rotate none": (["rotate", "whk_1"], 1, "whk_1"),
     "to send nothing again": (["resend", "whk_1"], 2, "--failed"),
+    "to send two things again": (["resend", "whk_1", "--failed", "--event", "e"], 2, "--event"),
     "to remove none": (["remove", "whk_1"], 1, "whk_1"),
 }  # fmt: skip
 

@@ -56,7 +56,9 @@ def key_issue(
         )
     network = shell.settings.network
     checked = keys.checked_name(name)
-    issued = keys.issue(shell.db, network, owner.id, scope, checked, shell.now)
+    with shell.db.write():
+        keys.require_room(shell.db, owner.id, shell.now)
+        issued = keys.issue(shell.db, network, owner.id, scope, checked, shell.now)
     shell.answer(issued._asdict(), issued.secret)
 
 

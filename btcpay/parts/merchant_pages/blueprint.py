@@ -19,6 +19,7 @@ from btcpay.parts.merchant_pages import (
     sales_report,
     till,
 )
+from btcpay.parts.merchant_pages.developers import keys, webhooks
 from btcpay.parts.merchant_pages.lists import downloads, search
 from btcpay.parts.merchant_pages.login import LoginViews
 from btcpay.parts.merchant_pages.menu import front_page_link
@@ -30,9 +31,9 @@ from btcpay.parts.merchant_pages.password import (
 from btcpay.parts.merchant_pages.restore import RestoreViews
 from btcpay.parts.merchant_pages.settings import (
     backup,
+    devices,
     index,
     mail_server,
-    programs,
     shop,
 )
 from btcpay.parts.merchant_pages.start import StartViews
@@ -103,7 +104,7 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/tips", till.set_gratuities),
     ("GET", "/till/tip", till.ask_gratuity),
     ("GET", "/till/<id>", till.show_invoice),
-    ("POST", "/till/log-out", programs.log_out),
+    ("POST", "/till/log-out", devices.log_out),
     ("GET", "/links", links.show_links),
     ("POST", "/links", link_form.make),
     ("GET", "/links/new", link_form.show_form),
@@ -119,18 +120,21 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
     ("POST", mail_server.PATH, mail_server.save),
     ("POST", f"{mail_server.PATH}/test", mail_server.test),
     ("POST", f"{mail_server.PATH}/remove", mail_server.remove),
-    ("GET", "/keys", programs.show_keys),
-    ("POST", "/keys", programs.issue_key),
-    ("POST", "/keys/<id>/revoke", programs.revoke_key),
-    ("GET", "/webhooks", programs.show_webhooks),
-    ("POST", "/webhooks", programs.add_webhook),
-    ("POST", "/webhooks/<id>/test", programs.test_webhook),
-    ("POST", "/webhooks/<id>/send", programs.send_all_now),
-    ("POST", "/webhooks/<id>/remove", programs.remove_webhook),
-    ("GET", "/sessions", programs.show_devices),
-    ("POST", "/sessions", programs.add_device),
-    ("POST", "/sessions/<id>/end", programs.end_device),
-    ("POST", "/sessions/end-others", programs.end_other_devices),
+    ("GET", "/keys", keys.show_keys),
+    ("POST", "/keys", keys.issue_key),
+    ("GET", "/keys/<id>", keys.show_key),
+    ("POST", "/keys/<id>/revoke", keys.revoke_key),
+    ("GET", "/webhooks", webhooks.show_webhooks),
+    ("POST", "/webhooks", webhooks.add_webhook),
+    ("GET", "/webhooks/<id>", webhooks.show_webhook),
+    ("POST", "/webhooks/<id>/test", webhooks.test_webhook),
+    ("POST", "/webhooks/<id>/send", webhooks.send_all_now),
+    ("POST", "/webhooks/<id>/events/<event>/send", webhooks.send_again),
+    ("POST", "/webhooks/<id>/remove", webhooks.remove_webhook),
+    ("GET", "/sessions", devices.show_devices),
+    ("POST", "/sessions", devices.add_device),
+    ("POST", "/sessions/<id>/end", devices.end_device),
+    ("POST", "/sessions/end-others", devices.end_other_devices),
     ("GET", "/backup", backup.show),
     ("POST", "/backup", backup.send),
     ("GET", "/shops", show_shops),

@@ -10,6 +10,7 @@ import requests
 
 from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.sessions import new_login, session_of
+from btcpay.notify import receivers
 from btcpay.values.times import to_ms
 from btcpay.web import rate_limits
 from storage.queries.sessions import BY_SECRET
@@ -43,11 +44,15 @@ def belongings(shop, merchant_id, text):
     pay(shop, late, 1000)
     pay(shop, invoice, 5000)  # more than was asked for: it wants attention
     (payment, *_) = shop.get("/payments", key).json["data"]
+    hook = receivers.add(
+        shop.service.db, merchant_id, "https://x.example/", None, [], shop.clock()
+    )
     MerchantBrowser(shop).log_in(merchant_id)
     (session, *_) = merchant_sessions.sessions_of(
         shop.service.db, merchant_id, shop.clock()
     )
-    return [*(it["id"] for it in (invoice, late, link, payment)), session.id]
+    made = [it["id"] for it in (invoice, late, link, payment)]
+    return [*made, session.id, shop.key_ids[key], hook.id]
 
 
 def new_minute(shop):

@@ -5,6 +5,7 @@ from urllib.parse import quote
 import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
+from btcpay.notify import receivers
 from tests.support.builders import pay
 from tests.support.databases import about_sqlite
 from tests.support.merchant_paths import filled, rules
@@ -38,7 +39,12 @@ def paths(browser):
     pay(shop, late, 1000)
     pay(shop, waiting, 1000, confirmed=False)
     sold = browser.post("/till", amount="25").headers["Location"][-28:]
+    hook = receivers.add(
+        shop.service.db, shop.merchant_id, "https://x.example/", None, [], shop.clock()
+    )
     ids = [
+        shop.key_ids[shop.read_key],
+        hook.id,
         paid["id"],
         late["id"],
         waiting["id"],
@@ -47,7 +53,7 @@ def paths(browser):
     ]
     found = [path for rule in rules(shop, "GET") for path in filled(rule, ids)]
     there = [path for path in found if browser.get(path).status_code == 200]
-    assert len(there) >= 12
+    assert len(there) >= 14
     return there
 
 

@@ -1,0 +1,132 @@
+"""The pages of webhooks, and of each webhook's latest deliveries. A secret is shown only once."""
+
+from typing import Any
+
+from flask import Response
+
+from btcpay.notify import receivers
+from btcpay.notify.events import sample_event
+from btcpay.notify.outbox import new_send
+from btcpay.notify.outcome import Answer
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.errors import CommandError, NotFound
+from btcpay.web.pages.languages import gettext
+from storage.models import Receiver
+from storage.queries import deliveries
+from storage.queries import receivers as queries
+
+TEST_S = 5  # the time-out of a test; the merchant waits for its result
+MOST_DELIVERIES = 50  # on the page of a webhook
+# The receivers whose deliveries can be sent again one by one. The events of a plug-in's must arrive
+# in order.
+SENT_AGAIN = (queries.WEBHOOK, queries.COMMAND)
+
+
+def show_webhooks(visit: Visit, status: int = 200, **values: Any) -> Response:
+    """Shows the webhooks.
+
+    `values` are further values for the template, such as a webhook that was just added,
+    or the message `error` about a URL.
+    """
+    rows = visit.service.db.rows(
+        queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id
+    )
+    url = ""
+    if "error" in values:
+        url = visit.form.get("url", "")
+    return visit.page("webhooks.html", status, webhooks=rows, entry=url, **values)
+
+
+def add_webhook(visit: Visit) -> Response:
+    """Adds a webhook. If the browser sends the same form twice, only one is added.
+
+    A program on the server that receives events can be added only on the command line.
+    """
+    service = visit.service
+    text = visit.form.get("url", "").strip()
+    try:
+        url = receivers.webhook_url(text, service.settings.network)
+        with visit.create_once("whk", queries.BY_ID) as (id, exists):
+            if exists:
+                return visit.redirect("/webhooks", done="added")
+            webhook = receivers.add(
+                service.db,
+                visit.merchant_id,
+                url,
+                None,
+                [],
+                visit.now,
+                id,
+            )
+    except receivers.NoRoom:
+        error = gettext("There are already 20 webhooks. Remove one first.")
+        return show_webhooks(visit, 400, error=error)
+    except CommandError:
+        return show_webhooks(
+            visit, 400, error=gettext("This must be an https:// address.")
+        )
+    return show_webhooks(visit, added=webhook)
+
+
+def _webhook_or_404(visit: Visit, id: str) -> Receiver:
+    """Returns the merchant's webhook, command or plug-in's receiver. A mailbox is none."""
+    receiver = visit.get_or_404(queries.BY_ID, "whk", id)
+    if receiver.transport in queries.MAILS:
+        raise NotFound("there is no such webhook")
+    return receiver
+
+
+def show_webhook(visit: Visit, id: str, tested: Answer | None = None) -> Response:
+    """Shows a webhook with its latest deliveries, newest first.
+
+    `tested` is the answer to a test event that was just sent.
+    """
+    receiver = _webhook_or_404(visit, id)
+    rows = visit.service.db.rows(deliveries.LIST, receiver_id=id, limit=MOST_DELIVERIES)
+    return visit.page(
+        "webhook.html",
+        webhook=receiver,
+        deliveries=rows,
+        can_send_again=receiver.transport in SENT_AGAIN,
+        tested=tested,
+    )
+
+
+def test_webhook(visit: Visit, id: str) -> Response:
+    """Sends a sample event `invoice.paid` to the webhook, and shows the result.
+
+    Raises NotFound if the receiver is not a webhook.
+    """
+    receiver = _webhook_or_404(visit, id)
+    service = visit.service
+    if receiver.transport != queries.WEBHOOK:
+        raise NotFound(
+            "a command is tried on the command line, a plug-in's by an order"
+        )
+    event = sample_event(service.resources, visit.merchant_id, visit.now)
+    answer = new_send(service.settings, TEST_S)(receiver, event, visit.now)
+    return show_webhook(visit, id, answer)
+
+
+def send_all_now(visit: Visit, id: str) -> Response:
+    """Makes the next check send all events of the webhook that wait or were given up."""
+    receivers.send_all_now(visit.service.db, _webhook_or_404(visit, id).id, visit.now)
+    return visit.redirect(f"/webhooks/{id}", done="sent")
+
+
+def send_again(visit: Visit, id: str, event: str) -> Response:
+    """Makes the next check send an event again, whatever became of its delivery.
+
+    Raises NotFound if the webhook has no delivery of this event, or belongs to a plug-in.
+    """
+    receiver = _webhook_or_404(visit, id)
+    try:
+        receivers.resend(visit.service.db, receiver.id, event, visit.now)
+    except CommandError as error:
+        raise NotFound(str(error)) from None
+    return visit.redirect(f"/webhooks/{id}", done="again")
+
+
+def remove_webhook(visit: Visit, id: str) -> Response:
+    receivers.remove(visit.service.db, _webhook_or_404(visit, id).id)
+    return visit.redirect("/webhooks", done="removed")
