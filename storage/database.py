@@ -184,11 +184,11 @@ class Database:
 
     @contextmanager
     def write_if_free(self) -> Iterator[None]:
-        """Runs the block in a transaction that no other thread or process has to wait for.
+        """Runs the block in a transaction that waits for others a fraction of a second only.
 
-        It is for data that may be lost. Raises TooManyWait or OperationalError instead
-        of waiting for others, and no other thread then fails too. On SQLite a power cut
-        may lose the commit, as in `unforced`. Do not call it in a transaction.
+        It is for data that may be lost. If the database is busy, raises TooManyWait or
+        another OperationalError, and no other thread then fails too. On SQLite a power
+        cut may lose the commit, as in `unforced`. Do not call it in a transaction.
         """
         if self.is_server:
             with self._borrow(self._places.if_free()), self.connection.atomic():

@@ -88,11 +88,11 @@ class WriteQueue:
 
     @contextmanager
     def if_free(self) -> Iterator[None]:
-        """Takes the lock for the block. Raises TooManyWait at once if it is taken.
+        """Takes the lock for the block. Raises TooManyWait if it is taken for PATIENCE_S seconds.
 
         If the file is locked, no thread that waited meanwhile fails.
         """
-        if not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(timeout=PATIENCE_S):
             raise TooManyWait("others wait for the database")
         try:
             yield

@@ -13,7 +13,7 @@ from btcpay.web.process import keep_to_one_processor
 from storage.versions import migrate
 from tests.support.builders import Live, clean_environ, until
 from tests.support.merchant_browser import ON
-from tests.support.paths import PROJECT
+from tests.support.paths import GONE, PROJECT
 from tests.support.playground import children_of
 from tests.support.ports import free_port
 from tests.support.processes import open_files
@@ -52,7 +52,8 @@ def test_nothing_but_gunicorns_own_loop_wakes_an_idle_worker(shop, tmp_path):
             return all(waits_without_limit(worker, thread) for thread in others)
 
         until(sleeps, "all other threads to wait", 40)
-        assert len(threads_of(worker)) > 4
+        least = 4 if "merchant_pages" in GONE else 5
+        assert len(threads_of(worker)) >= least
 
 
 def test_the_main_thread_lets_the_threads_of_requests_run(shop, tmp_path):

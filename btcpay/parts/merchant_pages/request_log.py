@@ -4,12 +4,14 @@ No request waits for it: requests are collected in memory, and a thread writes t
 """
 
 import logging
+import math
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from peewee import PeeweeException
+from peewee import OperationalError, PeeweeException
 
 from btcpay import hooks
 from btcpay.parts.merchant_pages.developers.key_requests import (
@@ -23,9 +25,10 @@ from storage.database import Database
 
 log = logging.getLogger(__name__)
 
-# How long requests are collected before they are written: a program that asks every two seconds
-# causes five times fewer writes. The page of a key says it too.
-GATHER_S = 10
+# How long requests are collected before they are written. A write costs more than a request, so the
+# pause is doubled while requests keep coming. After a minute without any it is short again.
+FIRST_PAUSE_S = 5
+LONGEST_PAUSE_S = 60
 MOST_KEYS = 1_000  # whose requests are collected at the same time
 SHUTDOWN_S = 5  # longest wait at shutdown
 
@@ -35,10 +38,11 @@ Pending = tuple[datetime, str, int, str, float]
 
 
 class RequestLog:
-    """Collects API requests in memory. A thread writes them, at most every GATHER_S seconds.
+    """Collects API requests in memory. A thread writes them, within LONGEST_PAUSE_S.
 
-    If the database is busy, the requests are dropped. A killed process loses those that
-    are not written yet. Both are harmless: nothing is computed from the log.
+    While the database is busy, they stay in memory; only the latest of each key fit. A
+    killed process loses those that are not written yet. That is harmless: nothing is
+    computed from the log.
     """
 
     def __init__(self, db: Database, now: Callable[[], datetime]) -> None:
@@ -89,14 +93,20 @@ class RequestLog:
             self._thread.join(SHUTDOWN_S)
 
     def _write_forever(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        written_s = -math.inf
         while not self._ending.is_set():
             self._has_pending.wait()
-            self._ending.wait(GATHER_S)
+            if time.monotonic() - written_s > LONGEST_PAUSE_S:
+                pause_s = FIRST_PAUSE_S
+            self._ending.wait(pause_s)
             self.write()
+            written_s = time.monotonic()
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         self._db.close()
 
     def write(self) -> bool:
-        """Writes the collected requests. If the database is busy, drops them; returns False."""
+        """Writes the collected requests. If the database is busy, keeps them; returns False."""
         with self._lock:
             pending = self._pending
             self._pending = {}
@@ -107,14 +117,23 @@ class RequestLog:
         try:
             with self._db.write_if_free():
                 add(self._db, new, to_ms(self._now()))
+        except OperationalError:
+            self._put_back(pending)
+            return False
         except PeeweeException as error:
-            log.info(
-                "the requests of %d keys were not kept: %s",
-                len(pending),
-                type(error).__name__,
-            )
+            log.warning("requests were not logged: %s", type(error).__name__)
             return False
         return True
+
+    def _put_back(self, pending: Mapping[str, deque[Pending]]) -> None:
+        """Collects the requests again, before those that were noted meanwhile."""
+        with self._lock:
+            for key_id, requests in pending.items():
+                newer = self._pending.get(key_id, ())
+                if newer or len(self._pending) < MOST_KEYS:
+                    both = deque([*requests, *newer], MOST_REQUESTS)
+                    self._pending[key_id] = both
+            self._has_pending.set()
 
 
 def _converted(pending: Pending) -> Request:

@@ -109,13 +109,7 @@ def test_two_processes_lose_none_of_each_others_requests(shop):
         for turn in range(10):
             for id in ids[:: 1 if number else -1]:
                 log.note(id, f"{number}.{turn}", 200, "", 0.001)
-            collected = dict(log._pending)
-
-            def write(collected=collected):
-                log._pending = dict(collected)
-                return log.write()
-
-            until(write, "the database to be free")
+            until(log.write, "the database to be free")
         log.close()
         db.close()
 
@@ -202,17 +196,29 @@ def locked(shop):
 
 
 @pytest.mark.both_databases
-def test_requests_are_dropped_at_once_while_another_process_writes(shop, log):
-    id = id_of(shop, shop.read_key)
-    log.note(id, "dropped", 200, "", 0.001)
+def test_requests_wait_in_memory_while_another_process_writes(shop, log):
+    ids = [id_of(shop, secret) for secret in (shop.read_key, shop.write_key)]
+    for id in ids:
+        log.note(id, "early", 200, "", 0.001)
     with locked(shop):
         began_s = time.monotonic()
         assert not log.write()
         assert time.monotonic() - began_s < LOCK_WAIT_S / 2
     assert not shop.service.db.is_doubtful
-    log.note(id, "kept", 200, "", 0.001)
-    log.write()
-    assert operations(shop, id) == ["kept"]
+    log.note(ids[0], "late", 200, "", 0.001)
+    assert log.write()
+    assert [operations(shop, id) for id in ids] == [["early", "late"], ["early"]]
+
+
+def test_what_waits_in_memory_is_bounded_too(shop, log):
+    with locked(shop):
+        for turn in range(2):
+            for number in range(request_log.MOST_KEYS):
+                for _ in range(MOST_REQUESTS - 1):
+                    log.note(f"key_{turn}.{number}", "get-balance", 200, "", 0.001)
+            assert not log.write()
+    assert len(log._pending) == request_log.MOST_KEYS
+    assert log.write() and not log._pending
 
 
 @pytest.mark.both_databases
