@@ -14,6 +14,7 @@ from btcpay.web.pages import languages
 from btcpay.web.pages.forms import read_form
 from btcpay.web.pages.render import Pages
 from btcpay.web.service import Service
+from storage.queries import invoices
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -88,6 +89,7 @@ class RefundPage(Pages):
         template_values = {
             "row": row,
             "worth": sums.worth_of(with_invoice),
+            "address_to_return_to": self._address_to_return_to(row),
             "network": network,
             "to": None,
             "error_code": "",
@@ -95,6 +97,19 @@ class RefundPage(Pages):
         page = self.page("refund.html", status, brand, **template_values)
         page.headers["Referrer-Policy"] = "strict-origin"  # the path is a secret
         return page
+
+    def _address_to_return_to(self, row: Refund) -> str | None:
+        """Returns where the payer may send back a refund that was sent twice by mistake.
+
+        That is the address to which the invoice was paid. Returns None if no refund of
+        the invoice was sent twice.
+        """
+        db = self.service.db
+        if row.status != RefundStatus.SENT or row.invoice_id is None:
+            return None
+        if not sums.is_sent_twice(db, row.invoice_id):
+            return None
+        return db.get(invoices.WHOLE, id=row.invoice_id).deposit_address
 
 
 HOOK = hooks.Pages(blueprint=blueprint)

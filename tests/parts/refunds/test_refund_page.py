@@ -102,6 +102,17 @@ def test_the_receipt_says_what_was_sent_back(till, refund):
     assert 'class="refund"' in till.shop.client.get(receipt).text
 
 
+def test_who_got_a_refund_twice_reads_where_one_may_go_back_to(till):
+    invoice = paid(till)
+    refund = made(till, invoice, 10_000, address(1))
+    sent(till, refund)
+    path = f"/refund/{refund.id}"
+    assert "twice" not in Page(till.shop.client.get(path).text).texts
+    sent(till, refund)
+    text = Page(till.shop.client.get(path).text).texts["twice"]
+    assert text.endswith(f"to which you paid: {invoice['deposit_address']}")
+
+
 def test_a_canceled_one_asks_for_nothing_and_another_id_finds_nothing(till, refund):
     actions.drop(till.shop.service.db, refund.id, steps.CANCELED, till.clock())
     assert "<form" not in page(till, refund)
