@@ -78,14 +78,14 @@
     }
   };
 
-  // The details: open at a desk, which has room for them, and as the payer left them in new content.
+  // The details: open at a desk, else as the payer left them.
   let unfolded = matchMedia("(min-width: 56rem)").matches;
   const fold = () => {
     const it = find("fold");
     if (it) it.open = unfolded;
   };
 
-  // Nothing says whether a wallet opened: one that did has taken the screen, or the focus.
+  // A wallet that opened has taken the screen, or the focus.
   const missWallet = () => {
     let isLeft = false;
     const leave = () => { isLeft = true; };
@@ -118,8 +118,7 @@
     tellShop();
   };
 
-  // A shop's page that shows this one in a frame learns how it stands, in words of its plug-in. Who
-  // sees it become paid is led back, where the shop has asked so.
+  // Tells a shop's page around this frame how it stands; leads a payer back, if asked to.
   const WORDS = { waiting: "new", partial: "new", overdue: "new", seen: "paid", paid: "complete",
     expired: "expired", canceled: "invalid" };
   let lastState;
@@ -133,8 +132,7 @@
     lastState = state;
   };
 
-  // Every 2 s while something may happen, slower when nothing has for long; slower on errors. Once
-  // a minute after the end: a reorganisation, or the seller, may still change it.
+  // Every 2 s, slower when nothing happens and on errors; once a minute after the end.
   let timer, failures = 0, asking = false;
   const pause = () => {
     const quiet = performance.now() - changedAt;
