@@ -108,7 +108,8 @@ def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_bac
         answer = browser.get(path)
         assert (answer.status_code, answer.mimetype) == (404, "text/html"), path
         assert (
-            "There is nothing here" in answer.text and 'merchant">Today' in answer.text
+            "There is nothing here" in answer.text
+            and 'merchant">Back to “Today”' in answer.text
         )
     assert browser.post("/settings/nothing").status_code == 404
     for method, path in (
@@ -119,7 +120,8 @@ def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_bac
         answer = browser.client.open(f"/merchant{path}", method=method)
         assert (answer.status_code, answer.mimetype) == (405, "text/html"), path
         assert (
-            "This could not be read" in answer.text and 'merchant">Today' in answer.text
+            "This could not be read" in answer.text
+            and 'merchant">Back to “Today”' in answer.text
         )
         assert answer.headers["Allow"] in ("GET, HEAD", "GET, HEAD, POST", "POST")
     answer = browser.post("/keys", scope="everything")
