@@ -54,7 +54,9 @@ def trace_requests(
             counters.count_answer(operation, status, took_s)
             caller = g.get("caller")
             if caller and caller.key_id.startswith(ID_PREFIX):
-                error_code = g.get("error_code", "")
+                error_code = ""
+                if status >= 400:
+                    error_code = g.get("error_code", "")
                 for each in request_logs:
                     each.note(caller.key_id, operation, status, error_code, took_s)
             if log.isEnabledFor(logging.INFO):
