@@ -177,6 +177,7 @@ def test_packed_rows_hold_the_same_values(full):
 TABLES_OF_PARTS = {
     "bills": {"bill"},
     "greenfield": {"store"},
+    "merchant_pages": {"key_requests"},
     "refunds": {"refund", "refund_transaction", "refund_output"},
 }
 
