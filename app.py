@@ -75,7 +75,7 @@ def list_invoices(call: Call) -> Response:
 
 
 def get_invoice(call: Call, id: str) -> Response:
-    """One invoice; clients poll it to see it paid."""
+    """One invoice; clients poll it to learn when it is paid."""
     row = call.get_or_404(invoices.BY_ID, "inv", id)
     return json_response(call.resources.invoice.dump(row))
 

@@ -229,7 +229,7 @@ def _alone(settings: Settings, path: Path) -> Iterator[OldDatabase]:
 
 def _require_version(path: Path, version: int | None) -> None:
     if version == versions.OLDER:  # its counters cannot be read reliably
-        raise CommandError(sqlite_file.older(path))
+        raise CommandError(sqlite_file.older_message(path))
     if version and version < versions.VERSION:  # its columns differ
         raise CommandError(
             f"{path} is at version {version}: run `blocktill migrate` first"

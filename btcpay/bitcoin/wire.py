@@ -59,7 +59,7 @@ def ser_compact_size(number: int) -> bytes:
 
 
 def ser_string(data: bytes) -> bytes:
-    """Returns the bytes after their length as a CompactSize."""
+    """Returns `data` with its length, a CompactSize, in front."""
     return ser_compact_size(len(data)) + data
 
 

@@ -183,6 +183,6 @@ class Listener(Protocol):
     def replaces(self, new: bytes, old: bytes) -> bool:
         """True if more sources announce the transaction `new` than `old`.
 
-        Both spend the same output. After a False result, `take` returns `new` once more
-        when another source has announced it.
+        Both transactions spend the same output. If the result is False, `take` returns
+        `new` again as soon as one more source has announced it.
         """

@@ -107,7 +107,7 @@ class Announcements:
     def apply(self, report: Report) -> None:
         """Applies all announced transactions to the invoices that they match.
 
-        A transaction that cannot be applied, for example a false one, does not count as
+        A transaction that cannot be applied, for example a forged one, does not count as
         a failure of the run. Changed statuses are added to the report.
         """
         if self.collect():
@@ -117,16 +117,17 @@ class Announcements:
                 self._unapplied = ()
 
     def _apply_all(self, report: Report) -> None:
-        # A false announcement must not fail the run, so only new statuses are reported.
-        own_report = Report()
+        # A failure in `report` makes the run fail. A forged transaction must not do so,
+        # so only the new statuses are copied from this report.
+        scratch = Report()
         for invoice_id, script in _matches(self.db, self._unapplied).items():
             try:
-                self._apply(invoice_id, script, own_report)
+                self._apply(invoice_id, script, scratch)
             except BadRow:  # one damaged row must not block the other invoices
                 log.exception(
                     "the waiting outputs of invoice %s are damaged", invoice_id
                 )
-        report.new_statuses |= own_report.new_statuses
+        report.new_statuses |= scratch.new_statuses
 
     def _apply(self, invoice_id: str, script: bytes, report: Report) -> None:
         """Applies the announced transactions to one invoice, in order. Raises BadRow.

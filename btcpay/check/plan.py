@@ -43,9 +43,11 @@ PAGES_PART = 0.75
 class Plan(NamedTuple):
     """The looks at the mempool (queries for an address) that are to be made now.
 
-    `ids` are the invoices, in the order of the looks. `unreached` are invoices whose
-    payer has waited too long for a look, and still waits. `put_off` is the number of
-    due looks for payments and deadlines that must wait for the next run.
+    - `ids`: the ids of the invoices to look for, in this order.
+    - `unreached`: the ids of invoices with an open page whose payer has waited too long,
+      and which get no look now either.
+    - `put_off`: the number of other looks (for an unconfirmed payment, or a deadline)
+      that are due, but must wait for the next run.
     """
 
     ids: list[str]

@@ -186,7 +186,9 @@ def _unpaid_id(
     visitor: Visitor,
 ) -> str | None:
     """Returns the id of this visitor's unpaid invoice for the same order; None if none."""
+    # The form's own invoice, and the one that may follow a paid one.
     ids = [visitor.form_id, visitor.next_id]
+    # If only one person pays here, a newly loaded form must not make a second invoice.
     if page.is_for_one:
         ids.append(visitor.last_id)
     for invoice_id in filter(None, ids):
@@ -194,12 +196,12 @@ def _unpaid_id(
         if row is None:
             continue
         is_same_amount = amount_due(row).amount == order.amount
-        if is_same_amount and _has_answers(row, order.details):
+        if is_same_amount and _has_same_payer_data(row, order.details):
             return invoice_id
     return None
 
 
-def _has_answers(row: Invoice, details: Mapping[str, object]) -> bool:
+def _has_same_payer_data(row: Invoice, details: Mapping[str, object]) -> bool:
     """True if the invoice has the name, the note and the e-mail address of `details`."""
     names = (column.name for column in Invoice.PERSONAL)
     return all(getattr(row, name) == details.get(name) for name in names)

@@ -52,6 +52,8 @@ class Children(contextlib.AbstractContextManager["Children"]):
         if log:
             log.unlink(missing_ok=True)  # left by the previous run
             log.touch(mode=OWNER_ONLY)
+        # It ends all children even if this process is killed, since its standard input
+        # then closes. Its own session keeps Ctrl-C from ending it first.
         self._watchdog = subprocess.Popen(
             ["/bin/sh", "-c", WATCHDOG],
             bufsize=0,

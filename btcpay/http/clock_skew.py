@@ -41,12 +41,13 @@ def time_sent(headers: Mapping[str, str]) -> datetime | None:
 
 
 def agreed_time_ahead(times_ahead: Sequence[timedelta], server_count: int) -> timedelta:
-    """Returns how far our clock is ahead, if more than half of the servers agree.
+    """Returns how far our clock is ahead, by the word of more than half of the servers.
 
     `times_ahead` has our time minus the server's, for each server that sent its time.
-    `server_count` is the number of all servers. Returns zero if half of them or fewer
-    sent a time, or if the clock is ahead by CLOCK_OFF or less. So a minority of servers
-    can neither fake nor hide that our clock is ahead.
+    `server_count` is the number of all servers. The result is the largest difference
+    that more than half of all servers reach or exceed. It is zero if half of them or
+    fewer sent a time, or if the clock is ahead by CLOCK_OFF or less. So a minority of
+    servers can neither fake nor hide that our clock is ahead.
     """
     majority = server_count // 2 + 1
     if len(times_ahead) < majority:

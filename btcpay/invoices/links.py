@@ -82,11 +82,17 @@ def edit(
     price: Price | None,
     dust_limit_sats: int,
 ) -> None:
-    """Changes a link's title, description, goal and the fields in ASKS.
+    """Changes a link's title, description, goal, and what its form asks the payer.
 
-    If the exchange rate `price` is given, also changes the link's minimum, maximum and
-    suggested amounts. A fixed amount, the currency and existing invoices stay as they
-    are. Raises the errors of `new_link`.
+    What it asks are the fields in ASKS. `fields` has every value of the new link: a
+    title, description or goal that it lacks is removed, and a field of ASKS that it
+    lacks is no longer in the form. If the exchange rate `price` is given, the minimum,
+    the maximum and the suggested amounts are changed too; if it is None, they stay. A
+    fixed amount, the currency and existing invoices always stay.
+
+    Raises CommandError for suggested amounts that do not fit the link, TooMuch for an
+    amount above MAX_USD, and TooLittle for one below `dust_limit_sats`, the minimum
+    that a wallet can send to the merchant's account.
     """
     new = replace(link, **_text_columns(fields))
     if price:

@@ -71,8 +71,12 @@ def issue(
     """Stores a new API key with the scope "read" or "write", and returns it.
 
     A key of a shop plug-in also has a store id and permissions. `characters` are the
-    characters of the secret after its prefix; None means random ones. If a key with
-    this `id` or this secret exists already, no second key is stored.
+    characters of the secret after its prefix; None means random ones.
+
+    `id` and `characters` may follow from a form, so that a form that is sent twice
+    makes one key. If a key with this `id` exists, nothing is stored, and the result
+    must not be shown: its secret is no key's. If a key with this secret exists, nothing
+    is stored either.
     """
     secret = secret_prefix(network) + (characters or random_base62(SECRET_CHARACTERS))
     key = IssuedKey(id or new_id("key"), scope, name, secret)

@@ -224,9 +224,10 @@ def gap_of(
 
 
 def gap_of_merchant(db: Database, merchant: Merchant, used: Sequence[int] = ()) -> Gap:
-    """Returns the gap limit that a merchant's wallet needs.
+    """Returns the gap limit that a merchant's wallet needs, from all payments seen so far.
 
-    All payments seen so far count, also unconfirmed ones. `used` is as in `gap_of`.
+    Unconfirmed payments count too. `used` are paid address indexes above the highest
+    one in the database, ascending.
     """
     last, widest = db.get(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
     return gap_of(last, widest, merchant.next_index, used, merchant.used_before)

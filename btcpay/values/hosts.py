@@ -150,7 +150,10 @@ def is_here(host: str | None) -> bool:
 
 
 def host_and_port(place: str) -> tuple[str, int]:
-    """Splits `host:port` or `[IPv6 address]:port`. Raises ValueError for no port."""
+    """Splits `host:port` or `[IPv6 address]:port` into host and port.
+
+    Raises ValueError if there is no port.
+    """
     host, _, port = place.rpartition(":")
     return host.strip("[]"), int(port)
 

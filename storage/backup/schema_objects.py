@@ -3,25 +3,36 @@
 import sqlite3
 from contextlib import closing
 from functools import cache
+from typing import NamedTuple
 
 from storage.steps import statements, steps
 
-# A schema object as SQLite stores it: type, name, table, and its CREATE statement. A view, a
-# trigger, a default, a CHECK or an indexed expression is code, so an attacker could plant one in a
-# backup. Until all objects of a file are known, only their list is read.
-SchemaObject = tuple[str, str, str, str | None]
 _ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+
+
+class SchemaObject(NamedTuple):
+    """A schema object as SQLite stores it. `sql` is its CREATE statement.
+
+    A view, a trigger, a default, a CHECK or an indexed expression is code, so an
+    attacker could plant one in a backup. Until all objects of a file are known, only
+    their list is read.
+    """
+
+    type: str
+    name: str
+    table: str
+    sql: str | None
 
 
 def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
     """Returns all schema objects of a database, sorted, without running code in them."""
     db.execute("PRAGMA trusted_schema = OFF")
-    return sorted(db.execute(_ALL).fetchall(), key=repr)
+    return sorted((SchemaObject(*row) for row in db.execute(_ALL)), key=repr)
 
 
 @cache
 def objects_by_version() -> list[list[SchemaObject]]:
-    """Returns the schema objects of a new database of each version, from version 1 on."""
+    """For each version of the schema, from 1 on, returns the objects of a new database."""
     versions = []
     with closing(sqlite3.connect(":memory:")) as db:
         for step in steps():
@@ -44,4 +55,4 @@ def foreign_objects(objects: list[SchemaObject]) -> list[str]:
         differences = set(objects) ^ set(ours)
         differences_by_version.append([*differences, *doubles])
     fewest_differences = min(differences_by_version, key=len)
-    return sorted({f"{kind} {name}" for kind, name, _, _ in fewest_differences})
+    return sorted({f"{entry.type} {entry.name}" for entry in fewest_differences})

@@ -131,7 +131,7 @@ def inspect(path: Path, name: Path) -> FileFacts:
             _check_objects(objects_in(db), name)
             version = version_in(db.execute(MARK).fetchone())
             if version == OLDER:
-                raise CommandError(older(name))
+                raise CommandError(older_message(name))
             faults = _faults_of(db)
             network_row = db.execute(NETWORK).fetchone()
     except sqlite3.Error as error:
@@ -148,13 +148,14 @@ def inspect(path: Path, name: Path) -> FileFacts:
 
 def _check_objects(objects: list[SchemaObject], name: Path) -> None:
     """Raises CommandError if this program would not make exactly these schema objects."""
-    names = {row[1] for row in objects}
-    if is_older(names):
-        raise CommandError(older(name))
-    if not names >= _OURS:
+    object_names = {entry.name for entry in objects}
+    if is_older(object_names):
+        raise CommandError(older_message(name))
+    if not object_names >= _OURS:
         raise CommandError(f"{name} is not a database of this program")
+    # The steps of 0.3.0 created `schema_step` without a hash.
     if not _has_our_mark(objects):
-        raise CommandError(older(name))
+        raise CommandError(older_message(name))
     strange = foreign_objects(objects)
     if strange:
         raise CommandError(
@@ -164,7 +165,7 @@ def _check_objects(objects: list[SchemaObject], name: Path) -> None:
         )
 
 
-def older(name: Path) -> str:
+def older_message(name: Path) -> str:
     """Returns the message that the file is of an older version of this program."""
     return f"{name} is of an older version of this program: {OLDER_REMEDY}"
 
@@ -181,11 +182,8 @@ def _faults_of(db: sqlite3.Connection) -> list[str]:
 
 
 def _has_our_mark(objects: list[SchemaObject]) -> bool:
-    """True if this program's steps created the table `schema_step`.
-
-    In 0.3.0 that table had no hash.
-    """
-    table = next(entry for entry in objects if entry[1] == "schema_step")
+    """True if this program's steps created the table `schema_step`."""
+    table = next(entry for entry in objects if entry.name == "schema_step")
     return any(table in ours for ours in objects_by_version())
 
 

@@ -81,7 +81,10 @@ class Reserve:
         return max(1, min(2 * self._counted[name], most))
 
     def fill(self, name: str, counted: int) -> None:
-        """Adds the calls that were counted, except one, which the caller makes at once."""
+        """Adds calls to the reserve, which the caller has just counted in the database.
+
+        It adds one call fewer than `counted`: the caller makes that one at once.
+        """
         with self._lock:
             self._counted[name] = counted
             self._left[name] += counted - 1

@@ -28,7 +28,7 @@ class InvoiceNews:
 
 
 def paid_invoice(about: InvoiceNews, language: str) -> MailText:
-    """Returns the mail to a merchant that an invoice is paid."""
+    """Returns the mail that tells a merchant that an invoice is paid."""
     gettext = catalog(language).gettext
     amount = price(about.invoice, language)
     title = gettext("Invoice paid: %(amount)s") % {"amount": amount}
@@ -37,7 +37,7 @@ def paid_invoice(about: InvoiceNews, language: str) -> MailText:
 
 
 def attention(about: InvoiceNews, language: str) -> MailText:
-    """Returns the mail to a merchant that an invoice needs attention, and why."""
+    """Returns the mail that tells a merchant that an invoice needs attention, and why."""
     gettext = catalog(language).gettext
     reasons = {
         "reorganised": gettext(

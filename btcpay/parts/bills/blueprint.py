@@ -24,7 +24,6 @@ from btcpay.web.pages.forms import error_message, new_form_id, read_form
 from btcpay.web.pages.languages import gettext, language_query
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.service import Service
-from storage.statement import Typed
 
 CONFLICT = 409
 
@@ -40,29 +39,34 @@ class BillToPay:
     unpaid_counts = queries.UNPAID_COUNTS
     is_for_one = True
 
-    def order(
-        self,
-        service: Service,
-        _text: str,
-        query: Typed[Bill] = queries.BY_ID,
-    ) -> Order:
-        bill = service.db.get(query, id=self.id)
-        if bill.status != BillStatus.OPEN:
-            raise LinkRefused(GONE, gettext("There is nothing to pay any more."))
-        missing = due_of(service.db, bill, service.now()).missing
-        if not missing:
-            raise LinkRefused(CONFLICT, gettext("A payment is on its way."))
-        details = {name: getattr(bill, name) for name in ("description", "reference")}
-        details |= {"customer_email": bill.customer_email, "bill_id": bill.id}
-        details["return_url"] = RESOURCE.url_of(service.settings.base_url, bill.id)
-        life = timedelta(minutes=service.settings.link_invoice_expiry_min)
-        return Order(bill.merchant_id, missing, life, details, bill.currency)
+    def order(self, service: Service, _text: str) -> Order:
+        """Returns the order for what is left to pay.
+
+        The page of a bill has no field for an amount, so the text is ignored. Raises
+        LinkRefused if the bill is not open, or if a payment is on its way.
+        """
+        bill = service.db.get(queries.BY_ID, id=self.id)
+        return _order_of(service, bill)
 
     def lock(self, service: Service, order: Order) -> None:
-        if self.order(service, "", queries.LOCKED) != order:
+        bill = service.db.get(queries.LOCKED, id=self.id)
+        if _order_of(service, bill) != order:
             raise LinkRefused(
                 CONFLICT, gettext("Something was paid just now. Please look again.")
             )
+
+
+def _order_of(service: Service, bill: Bill) -> Order:
+    if bill.status != BillStatus.OPEN:
+        raise LinkRefused(GONE, gettext("There is nothing to pay any more."))
+    missing = due_of(service.db, bill, service.now()).missing
+    if not missing:
+        raise LinkRefused(CONFLICT, gettext("A payment is on its way."))
+    details = {name: getattr(bill, name) for name in ("description", "reference")}
+    details |= {"customer_email": bill.customer_email, "bill_id": bill.id}
+    details["return_url"] = RESOURCE.url_of(service.settings.base_url, bill.id)
+    life = timedelta(minutes=service.settings.link_invoice_expiry_min)
+    return Order(bill.merchant_id, missing, life, details, bill.currency)
 
 
 class Views(Pages):

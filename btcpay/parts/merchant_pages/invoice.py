@@ -180,7 +180,11 @@ def _reason_error(visit: Visit) -> str:
 
 
 def show_needing(visit: Visit, status: int = 200, error: str = "") -> Response:
-    """Shows the invoices that need attention. `error` is about the entered amount."""
+    """Shows the invoices that need attention.
+
+    The page's form sets aside all invoices below an amount. `error` says why that amount
+    was refused; "" if it was not.
+    """
     own = visit.merchant_id
     db = visit.service.db
     rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)

@@ -171,7 +171,7 @@ def _in_part_inboxes() -> list[Select]:
 
 
 def inbox_column(part: str) -> str:
-    """Returns the name of the column that has the number of ids in this part's inbox."""
+    """Returns the name of the column that counts what waits for the merchant in this part."""
     return f"{part}_waiting"
 
 

@@ -91,10 +91,11 @@ def sales_reports(
 def sums_to_show(
     reports: Sequence[SalesReport], sum_of: Callable[[SalesReport], PaymentSum]
 ) -> list[tuple[SalesReport, PaymentSum]]:
-    """Returns (report, sum) for each currency in which there were payments.
+    """Returns the reports whose sum is of at least one payment, each with that sum.
 
-    `sum_of` chooses the sum of a report, for example that of one day. If no currency
-    had payments, returns only the first report with its sum.
+    `reports` has one report for each currency. `sum_of` returns the sum to show of a
+    report, for example that of one day. If no such sum has a payment, returns the first
+    report, which is in the shop's currency, with its sum.
     """
     pairs = [(report, sum_of(report)) for report in reports]
     with_payments = [pair for pair in pairs if pair[1].payments]

@@ -62,9 +62,8 @@ def run_once(
 ) -> int:
     """Runs the command `words`, and returns its exit status.
 
-    If `words` is empty, prints the shop's URLs and keys as JSON, waits until `stop` is
-    set, and returns 0. If standard input is a pipe, the end of the input sets `stop`.
-    Raises CommandError if a child process ends.
+    If `words` is empty, prints the shop's URL and key as JSON instead, waits until
+    `stop` is set, and returns 0. Raises CommandError if a child process ends.
     """
     base_url = config.settings.base_url
     environ = config.environ | {
@@ -74,21 +73,31 @@ def run_once(
     }
     if words:
         return _run_command(words, environ, children, stop)
-    own = {n: text for n, text in environ.items() if n.startswith("BLOCKTILL_")}
+    # The rest of the environment is the caller's own, and may hold their secrets.
+    shown = {n: text for n, text in environ.items() if n.startswith("BLOCKTILL_")}
     shop = {
         "url": base_url,
         "key": key,
         "sandbox_url": config.chain_url,
         "merchant": MERCHANT,
-        "environ": own,
+        "environ": shown,
     }
     write_data(orjson.dumps(shop) + b"\n")
+    _wait_for_stop(children, stop)
+    return 0
+
+
+def _wait_for_stop(children: Children, stop: Stop) -> None:
+    """Waits until `stop` is set. Raises CommandError if a child process ends.
+
+    If standard input is a pipe, as under a test runner, its end sets `stop` too. So the
+    sandbox ends with the program that started it.
+    """
     if _is_input_a_pipe():
         threading.Thread(
             target=_stop_at_the_end_of_input, args=(stop,), daemon=True
         ).start()
     children.watch(stop)
-    return 0
 
 
 def _is_input_a_pipe() -> bool:
