@@ -23,7 +23,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.ids import is_id
 from btcpay.values.money import value_of
 from btcpay.values.times import utc_now
-from btcpay.web import readyz, request_log
+from btcpay.web import access_log, readyz
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.paths import json_response, normalize_http
 from btcpay.web.service import Service, open_service
@@ -173,7 +173,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.url_map.merge_slashes = False
     # No view is asynchronous. Without this, Flask would check each function at every request.
     app.ensure_sync = lambda func: func  # type: ignore[method-assign]
-    served = request_log.trace_requests(
+    served = access_log.trace_requests(
         normalize_http(app.wsgi_app), service.counters, service.request_logs
     )
     if settings.trusted_proxies:

@@ -133,7 +133,7 @@ class RequestLogs(Hook):
     """Lets a part see each API request that has a valid key.
 
     `web/service.py` calls `open_log` when the service starts, and closes the log at its
-    end. `web/request_log.py` calls the log's `note` when the response to such a request
+    end. `web/access_log.py` calls the log's `note` when the response to such a request
     begins.
     """
 

@@ -28,9 +28,11 @@ def trace_requests(
     """Wraps the WSGI application: each request gets an id, a log line and a count.
 
     The request is logged and counted when its response starts. A request with an API
-    key is also noted in `request_logs`. A client cannot choose
-    the id, since it could choose the id of another request. The id gives access to
-    nothing, so a random source that is not cryptographic is good enough.
+    key is also noted in `request_logs`, those of parts (optional plug-ins).
+
+    A client cannot choose the id, since it could choose the id of another request. The
+    id gives access to nothing, so a random source that is not cryptographic is good
+    enough.
     """
 
     def serve(environ: dict[str, Any], start: Any) -> Any:

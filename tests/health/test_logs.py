@@ -81,7 +81,7 @@ def test_everything_on_serve_is_json(shop, tmp_path, ticker):
         live.stop()
         live.wait()
         logged = lines(live)
-    assert {"gunicorn.error", "btcpay.prices.price", "btcpay.web.request_log"} <= {
+    assert {"gunicorn.error", "btcpay.prices.price", "btcpay.web.access_log"} <= {
         t["logger"] for t in logged
     }
     assert all(set(line) >= EVERY for line in logged)
