@@ -41,11 +41,14 @@ def give_number(db: Database, bill_id: str, rows: Sequence[Invoice]) -> None:
 def receipt_of(db: Database, bill: Bill) -> BillReceipt | None:
     """Returns what makes the page of a paid bill a receipt; None if it is not paid.
 
-    Raises BadRow if a stored number is invalid.
+    Also returns None if parts paid the bill before bills had numbers. Raises BadRow if
+    a stored number is invalid.
     """
     if bill.status != BillStatus.PAID:
         return None
-    row = db.get(queries.RECEIPT, id=bill.id)
+    row = db.get_or_none(queries.RECEIPT, id=bill.id)
+    if row is None:
+        return None
     tax = None
     if row.tax_percent is not None:
         percent = stored_amount(row.tax_percent)

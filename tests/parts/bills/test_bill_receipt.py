@@ -92,3 +92,15 @@ def test_a_mail_about_a_part_says_what_is_missing_once(till):
         "soon", row, "Shop", None, "https://shop.test", "en", till.clock().tzinfo
     )
     assert text.text.count(text.amount) == 1 and text.within == ["Still to pay"]
+
+
+def test_a_bill_that_was_paid_before_bills_had_numbers_has_a_page(till):
+    shop = till.shop
+    bill = new_bill(shop)
+    invoice = pay_now(shop, bill)
+    till.confirm(invoice, invoice["amount_sats"] - 100)
+    shop.service.db.connection.execute_sql(
+        "UPDATE invoice SET receipt_number = NULL, tax_percent = NULL"
+    )
+    page = page_of(shop.client, bill)
+    assert stands(shop, bill)[0] == "paid" and "receipt-number" not in page.texts
