@@ -80,7 +80,9 @@ def lines_of(what: str, text: str, most: int) -> str:
     text = text.replace("\r\n", "\n").strip()
     if len(text) > most:
         raise TextRefused(f"the {what} has more than {most} characters", what)
-    return "\n".join(line_of(what, line, most) for line in text.split("\n"))
+    lines = [line_of(what, line, most) for line in text.split("\n")]
+    # Lines of invisible characters have become empty only now.
+    return "\n".join(lines).strip("\n")
 
 
 def checked_line(what: str, text: str) -> str:

@@ -74,3 +74,8 @@ def test_a_line_has_its_bound_and_a_note_its_lines():
             lines_of("note", text, 60)
     with pytest.raises(TextRefused, match=r"U\+2029"):
         lines_of("note", "a\nb\u2029c", 60)
+
+
+def test_a_note_of_invisible_lines_is_empty():
+    assert lines_of("note", "\u200b\n\u2800\n", 60) == ""
+    assert lines_of("note", "\u200b\na\n\nb", 60) == "a\n\nb"
