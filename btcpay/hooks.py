@@ -261,7 +261,7 @@ class InvoiceCard(Protocol):
     def __call__(
         self, visit: Visit, row: InvoiceWith, came_sats: int
     ) -> tuple[str, dict[str, Any]] | None:
-        """Returns a card for the merchant's page of an invoice; None for no card.
+        """Returns a card for the merchant's page of an invoice; None to add none.
 
         A card is the name of a template, and the values for it. `came_sats` is the sum
         of the invoice's confirmed payments, in satoshis.

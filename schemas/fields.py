@@ -17,12 +17,12 @@ NO_NUL = r"^[^\u0000]*$"
 
 
 def says(description: str, *examples: Any) -> dict[str, Any]:
-    """Returns a field's `metadata` argument: description and examples for OpenAPI."""
+    """Returns the `metadata` argument of a field: description and examples for OpenAPI."""
     return {"metadata": {"description": description, "examples": list(examples)}}
 
 
 def maybe(description: str, *examples: Any) -> dict[str, Any]:
-    """Returns the `metadata` argument of a field that may be null; see `says`."""
+    """Returns the arguments of a field that may be null: description and examples."""
     return says(description, *examples) | {"allow_none": True}
 
 

@@ -187,8 +187,9 @@ class Database:
         """Runs the block in a transaction that waits for others a fraction of a second only.
 
         It is for data that may be lost. If the database is busy, raises TooManyWait or
-        another OperationalError, and no other thread then fails too. On SQLite a power
-        cut may lose the commit, as in `unforced`. Do not call it in a transaction.
+        another OperationalError, and no other thread then fails too. On SQLite the
+        commit does not wait for the disk, so that a power cut may lose it. Do not call
+        it in a transaction.
         """
         if self.is_server:
             with self._borrow(self._places.if_free()), self.connection.atomic():

@@ -85,9 +85,10 @@ class Call(NamedTuple):
     def body(self, schema: Schema, empty: bytes | None = None) -> dict[str, Any]:
         """Returns the JSON body, validated by `schema`.
 
-        If the body is empty, `empty` is used instead. Raises InvalidRequest if a field
-        is invalid, and the errors of `read_json`. Unknown fields are ignored, and listed
-        in the response's header X-Ignored-Fields.
+        If the body is empty, `empty` is used instead. Unknown fields are ignored,
+        and listed in the response's header X-Ignored-Fields. Raises InvalidRequest if
+        the body is not JSON or a field is invalid, and PayloadTooLarge if the body
+        exceeds the maximum of the settings.
         """
         g.body = read_json(empty)
         if isinstance(g.body, dict):

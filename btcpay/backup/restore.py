@@ -92,8 +92,9 @@ def carry_over(
 ) -> Restored:
     """Copies a SQLite backup into an empty PostgreSQL database.
 
-    Migrates a temporary copy of the backup and advances its address counters, as
-    `restore` does. Then copies all rows. Raises CommandError if the backup is invalid,
+    Migrates a temporary copy of the backup to the present schema. Searches the chain
+    for used addresses, asks the owner to confirm (`agree`), and advances the copy's
+    address counters. Then copies all rows. Raises CommandError if the backup is invalid,
     if the chain cannot be searched, or if the PostgreSQL database is not empty.
     """
     _require(file)

@@ -106,8 +106,8 @@ def is_public(text: str) -> bool:
 def _split_origin(text: str) -> tuple[str, str]:
     """Splits `[origin]rest` into the origin and the rest.
 
-    The origin is normalized as in `KeyExpression`. Raises InvalidDescriptor if it is
-    malformed.
+    The origin is returned in lower case, with `'` for hardened steps instead of `h`.
+    Raises InvalidDescriptor if it is malformed.
     """
     match = _ORIGIN.fullmatch(text)
     if not match:

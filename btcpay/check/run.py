@@ -197,7 +197,7 @@ class Checker(CatchUp):
         self.db.run(mempool_watch.FAILED, id=row.id, at=to_ms(now))
 
     def _ends_at(self, look: Look, report: Report) -> datetime | None:
-        """Returns the latest deadline that this look can decide; None if none.
+        """Returns the latest deadline that this look can decide; None if it can decide none.
 
         Both the tip and the mempool must have been requested after the deadline.
         """

@@ -60,7 +60,8 @@ class Page(Protocol):
 class Visitor:
     """The visitor who presses the button.
 
-    - `address`: the rate-limit key that counts the visitor's invoices; None for no limit.
+    - `address`: the rate-limit key that counts the visitor's invoices; None if there is
+      no limit.
     - `amount_text`: the amount as the visitor typed it.
     - `form_id`: the id of the invoice that this form creates; None if the form does not
       come from the page.
@@ -84,8 +85,9 @@ def redirect_to_invoice(
 ) -> Response:
     """Redirects (303) to the invoice for these form fields, and sets the cookie.
 
-    Raises the errors of `pay`. Raises LinkRefused if a page of another site sent the
-    form.
+    Raises LinkRefused if the page is closed, if a limit is reached, or if a page of
+    another site sent the form. Raises InvalidRequest for an invalid amount, and
+    PriceUnavailable if there is no exchange rate.
     """
     form = fields.get("press", "")
     text = fields.get("amount", "")
@@ -185,7 +187,7 @@ def _unpaid_id(
     order: orders.Order,
     visitor: Visitor,
 ) -> str | None:
-    """Returns the id of this visitor's unpaid invoice for the same order; None if none."""
+    """Returns the id of this visitor's unpaid invoice for the same order, or None."""
     # The form's own invoice, and the one that may follow a paid one.
     ids = [visitor.form_id, visitor.next_id]
     # If only one person pays here, a newly loaded form must not make a second invoice.
@@ -236,8 +238,8 @@ def _refuse_busy_visitor(
 ) -> None:
     """Raises LinkRefused if this visitor has created too many invoices.
 
-    This protects the wallet's gap limit. `address` is None for no limit. `is_counted`
-    is False if this request must not be counted.
+    This protects the wallet's gap limit. `address` is None if there is no
+    limit. `is_counted` is False if this request must not be counted.
     """
     if address is None:
         return

@@ -110,7 +110,7 @@ class Snapshot:
 
     @property
     def state(self) -> CheckoutState:
-        """The state that the page shows; see CheckoutState."""
+        """The state that the page shows, from the invoice's status and its payments."""
         if self.row.status != InvoiceStatus.OPEN:
             return CheckoutState(self.row.status)
         if self.missing_sats == 0:

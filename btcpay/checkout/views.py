@@ -132,9 +132,9 @@ class Checkout:
         return render.compress(response)
 
     def _frame_of(self, snapshot: Snapshot) -> Any:
-        """Returns what the first part that embeds the page in a shop says; None if none does.
+        """Returns the site that may show the invoice's page in a frame; None if no site may.
 
-        A part is an optional plug-in.
+        The first part (an optional plug-in) that embeds the page in a shop decides.
         """
         for part in hooks.of(hooks.InvoiceFrame):
             frame = part.frame_of(self.service.db, snapshot.row)

@@ -88,7 +88,7 @@ def _say_defaults(settings: Settings) -> None:
 
 
 def with_json_shell(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a command as `with_shell` does, and adds the option --json."""
+    """Decorates a command, so that it gets a Shell first, and has the option --json."""
     return json_option(with_shell(function))
 
 

@@ -27,8 +27,9 @@ class State:
       green if the time of the last complete check (`blocktill check`) differs from the
       present by no more than BLOCKTILL_CHECK_MAX_AGE_MIN. It is yellow if no check has
       ever completed, else red.
-    - `check` is like `payments`, but turns from green to yellow earlier: when LATE_SHARE
-      of that time has passed. Then no explorer responds, or cron does not run the check.
+    - `check` has the colour of `payments`, but turns from green to yellow earlier: when
+      LATE_SHARE of that time has passed. Then no explorer responds, or cron does not run
+      the check.
     - `previews` is yellow if the mempool was not queried in time for an invoice whose
       page is open. Payments to that invoice are still found in blocks.
     - `chain` is red if the best known block is too old. It is yellow while some blocks

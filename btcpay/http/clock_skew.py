@@ -106,8 +106,8 @@ class ClockSkew:
     def offset(self, now: datetime, monotonic_s: float) -> timedelta | None:
         """Returns our clock minus the servers' time, which may be negative.
 
-        The arguments are those of `time_ahead`. Returns None if no server has sent its
-        time.
+        The result is for the time `now`, when `time.monotonic()` was `monotonic_s`. It
+        is None if no server has sent its time.
         """
         if self._monotonic_zero_at:
             return now - self._monotonic_zero_at - timedelta(seconds=monotonic_s)

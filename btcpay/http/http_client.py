@@ -93,9 +93,9 @@ class Session:
         of its body. Requests that share the lock `long_answers` receive only one body
         above SMALL_BYTES at a time, which limits memory.
 
-        Raises BadStatus, Unreachable, Compressed or WebPage, another FetchError if the
-        body is too large, and the errors of `response.parse`. Messages do not contain
-        the URL, since it may contain secrets.
+        Raises BadStatus, Unreachable, Compressed or WebPage, or another FetchError if the
+        body is too large. Raises whatever `response.parse` raises. Messages do not
+        contain the URL, since it may contain secrets.
         """
         end_s = time.monotonic() + timeout_s
 

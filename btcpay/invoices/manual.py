@@ -135,8 +135,8 @@ def read_reason(text: str) -> str:
 def _checked_reason(text: str) -> str:
     """Returns the reason on one line.
 
-    Raises ChangeRefused with the code `no_reason` if it is blank, and the errors of
-    `read_reason`.
+    Raises ChangeRefused with the code `no_reason` if it is blank, and TextRefused if it
+    has a character that must not be shown, or is too long.
     """
     reason = read_reason(text)
     if not reason:

@@ -42,8 +42,9 @@ class Quote(NamedTuple):
 def quote(prices: Prices, now: datetime, order: Order) -> Quote:
     """Converts the order to satoshis at the current price of one bitcoin.
 
-    Raises PriceUnavailable if there is no valid price, or if this machine's clock is
-    ahead. Raises the errors of `quote_at` if the amount is not accepted.
+    Raises PriceUnavailable if there is no valid price, if this machine's clock is ahead,
+    or if the order would be more bitcoin than can exist. Raises TooMuch if the amount is
+    worth more than MAX_USD, and TooLittle if it is too small for wallets to send.
     """
     if order.currency is None:
         price = _price_beside(prices, now, order.shown_currency)

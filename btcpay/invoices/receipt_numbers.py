@@ -11,7 +11,7 @@ from storage.statement import replace
 
 
 class ReceiptNumber(NamedTuple):
-    """An invoice's receipt number, and the tax rate on its receipt (None for no tax)."""
+    """An invoice's receipt number, and the tax rate on its receipt (None if untaxed)."""
 
     number: int
     tax_percent: str | None

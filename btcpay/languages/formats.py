@@ -167,7 +167,7 @@ def moment(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
 
 
 def minute(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
-    """Formats a time like `moment` but omits the seconds, for lists."""
+    """Formats a time to the minute in a time zone, with its offset, for lists."""
     pattern = _conventions(language)["moment"].replace(SECONDS, "")
     return _with_offset(at_ms, language, zone, pattern)
 

@@ -74,7 +74,11 @@ class ScriptRun:
         self._scripts: dict[int, bytes] = {}
 
     def script(self, index: int) -> bytes:
-        """Returns the script at `index`. Raises InvalidChild in the same cases as `derive`."""
+        """Returns the script at `index`.
+
+        Raises InvalidChild if `index` is 2**31 or more, or if the derived key is invalid
+        (BIP32), which has a probability of 2**-127.
+        """
         is_near = 0 < index - self._last < RUN
         self._last = index
         script = self._scripts.get(index)
@@ -108,7 +112,11 @@ def derive(descriptor: str, index: int, network: Network) -> str:
 
 
 def at_index(descriptor: str, index: int, network: Network) -> tuple[bytes, str]:
-    """Returns the script and the address at `index`. Raises the same errors as `derive`."""
+    """Returns the script and the address at `index` of the descriptor.
+
+    Raises CommandError if the descriptor is invalid, and InvalidChild if `index` is
+    2**31 or more, or if the derived key is invalid (BIP32).
+    """
     script = _script_run(descriptor).script(index)
     return script, address_of(script, network)
 

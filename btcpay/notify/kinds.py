@@ -163,7 +163,7 @@ class PartResource(Generic[R]):
     def serialize(self, base_url: str, row: R) -> dict[str, Any]:
         """Returns the row's fields as events and commands show them.
 
-        Raises the errors of `computed`.
+        Raises whatever the part's function `computed` raises.
         """
         fields: dict[str, Any] = {}
         for name in self.properties:

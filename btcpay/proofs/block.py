@@ -24,7 +24,7 @@ class ProvenBlock:
     `hash`: the block hash in reversed hex.
     `mined_at`: the time in the header.
     `contents`: the parsed block.
-    `rows`: the rows of its Merkle tree, see `merkle_rows`.
+    `rows`: the rows of its Merkle tree, from the txids to the root.
     """
 
     hash: str

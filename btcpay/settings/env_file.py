@@ -87,7 +87,8 @@ def fill(environ: MutableMapping[str, str]) -> None:
     """Adds the variables of the settings file that the environment does not set.
 
     NAME and NAME_FILE belong to the same setting: if the environment sets one of them,
-    both are ignored in the file. Raises the errors of `values_of`.
+    both are ignored in the file. Raises SettingsError if the file cannot be read, or has
+    an invalid line.
     """
     before = dict(environ)
     for name, value in values_of(environ).items():

@@ -72,7 +72,10 @@ def url(text: str, *schemes: str) -> str:
 
 
 def http_url(text: str) -> str:
-    """Returns an absolute http or https URL. Raises the errors of `url`."""
+    """Returns an absolute http or https URL with its host in ASCII.
+
+    Raises ValueError if the text is no such URL.
+    """
     return url(text, "http", "https")
 
 

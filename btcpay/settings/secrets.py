@@ -39,7 +39,8 @@ def without_secrets(variable: str, text: str) -> str:
     """Returns the value of a variable without the secrets in it.
 
     The value of a secret setting becomes `***`. But if it is a URL, its scheme, host,
-    port and path are kept. For any other setting see `mask`.
+    port and path are kept. In the value of any other setting, credentials in URLs,
+    values in their queries and API keys in their paths become `***`.
     """
     if variable not in OF_FILES:
         return mask(text)

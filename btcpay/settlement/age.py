@@ -51,7 +51,7 @@ def may_be_older(output: Output, invoice: Invoice) -> bool:
 
     The block's time is before the invoice, which proves little, since block times are
     inexact. So the result is False if better evidence exists: if we had any header when
-    the invoice was made (see `was_known`), or if we saw the output unconfirmed.
+    the invoice was made, or if we saw the output unconfirmed.
     """
     if invoice.above_height is not None or output.seen_waiting or output.block is None:
         return False

@@ -40,7 +40,7 @@ def sats_for(amount: Decimal, price: Decimal) -> int | None:
 
 
 def stored_amount(text: str) -> Decimal:
-    """Returns an amount or price from its stored text. Raises BadRow for no number."""
+    """Returns an amount or price from its stored text. Raises BadRow if it is none."""
     try:
         amount = Decimal(text)
     except (InvalidOperation, TypeError):

@@ -72,10 +72,11 @@ def line_of(what: str, text: str, most: int) -> str:
 
 
 def lines_of(what: str, text: str, most: int) -> str:
-    """Returns the text with each of its lines normalised as in `line_of`.
+    """Returns the text with blanks removed at both ends of each line.
 
-    Raises TextRefused if `line_of` refuses a line, or if the whole text has more than
-    `most` characters.
+    A line without visible characters becomes "", and such lines are removed at both ends
+    of the text. Raises TextRefused for a refused character, or if the whole text has
+    more than `most` characters. `what` is the text's name in the message.
     """
     text = text.replace("\r\n", "\n").strip()
     if len(text) > most:
@@ -86,10 +87,10 @@ def lines_of(what: str, text: str, most: int) -> str:
 
 
 def checked_line(what: str, text: str) -> str:
-    """Returns the text as `line_of` does, but refuses an empty line too.
+    """Returns the text as one line, which has a visible character.
 
     `what` is a key of MAX_CHARACTERS, which has the maximum length. Raises TextRefused
-    if the line is empty or `line_of` refuses it.
+    if no character is visible, if one is refused, or if there are too many.
     """
     line = line_of(what, text, MAX_CHARACTERS[what])
     if not line:
@@ -102,9 +103,9 @@ def checked_line(what: str, text: str) -> str:
 def check_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a copy of the fields with `title` and `description` checked.
 
-    The title is normalised as in `line_of`, the description as in `lines_of`. A text
-    without visible characters becomes None. Raises TextRefused if one of these functions
-    refuses the text.
+    The title becomes one line; the description may have several. A text without visible
+    characters becomes None. Raises TextRefused for a refused character, or for too many
+    characters.
     """
     texts = dict(fields)
     for what, most in MAX_OPTIONAL.items():

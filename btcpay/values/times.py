@@ -40,7 +40,7 @@ def to_ms(at: datetime) -> int:
 
 
 def from_ms(ms: int) -> datetime:
-    """Returns the aware UTC datetime of a stored time. Raises BadRow for no valid time."""
+    """Returns the aware UTC datetime of a stored time. Raises BadRow if it is invalid."""
     try:
         return _EPOCH + timedelta(milliseconds=ms)
     except (TypeError, OverflowError):

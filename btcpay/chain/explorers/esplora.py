@@ -98,7 +98,9 @@ class Esplora(Endpoint, Explorer):
         return self.headers(height)[-1].raw
 
     def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
-        """Yields lists of headers above a block that we have stored (see BlockSource).
+        """Yields lists of headers above a block that we have stored, up to the tip.
+
+        `locator` has blocks that we have stored, from the newest to the first, with gaps.
 
         A single new block takes two calls. Otherwise it fetches pages from the fork to
         the tip.
@@ -138,7 +140,10 @@ class Esplora(Endpoint, Explorer):
         )
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Finds the last header whose time is not after `at` (see BlockSource).
+        """Returns the last header whose time is not after `at`, and headers below it.
+
+        The result is that header's height, and a list of up to `below` + 1 headers in
+        ascending order, which ends with that header.
 
         A binary search takes about twenty calls on mainnet. Each shop needs it once.
         """

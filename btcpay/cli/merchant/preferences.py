@@ -179,7 +179,7 @@ def return_(
 
 
 def _url_or_none(text: str | None) -> str | None:
-    """Returns the URL, or None for None. Raises CommandError if the URL is invalid."""
+    """Returns the URL; None stays None. Raises CommandError if the URL is invalid."""
     if text is None:
         return None
     return branding.checked_url(text)

@@ -16,7 +16,7 @@ def overdue(
     pages_url: str | None,
     language: str,
 ) -> MailText:
-    """Returns the mail to a merchant that says that payments are not being found.
+    """Returns the mail that tells a merchant that payments are not being found.
 
     `since_ms` is the time of the last complete check (`blocktill check`). `pages_url`
     is the URL of the merchant's pages. If it is None, because these pages are off, the

@@ -120,10 +120,11 @@ def open_session(server: MailServer, hello: str, times: Times) -> Session:
 
 
 def log_in(server: MailServer, hello: str, times: Times) -> Session:
-    """Does the same as `open_session`, but raises other errors.
+    """Opens a session and logs in. Raises the original error if a step fails.
 
-    Raises NoSession only if the password would have to be sent without encryption.
-    Raises the original error, one of FAILURES, if another step fails.
+    `hello` is the host name with which the session greets the server. The session uses
+    TLS if the server offers it. Raises NoSession if the password would have to be sent
+    to another machine without encryption, and one of FAILURES if another step fails.
     """
     context = ssl.create_default_context()
     new: Callable[..., Session] = Session

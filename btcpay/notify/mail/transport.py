@@ -50,8 +50,9 @@ class Mail:
     ) -> Callable[[], Answer] | None:
         """Composes the mail, and returns a function that sends it.
 
-        Returns None if the mail is out of date (see `compose`). Raises BadRow if a
-        stored value is invalid, or if mail cannot be sent to the stored address.
+        Returns None if the mail is out of date, such as a receipt whose customer's
+        address was erased. Raises BadRow if a stored value is invalid, or if mail
+        cannot be sent to the stored address.
         """
         mail = compose(self._db, self._urls, receiver, row, now)
         if mail is None:

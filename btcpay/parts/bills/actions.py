@@ -35,7 +35,7 @@ class Terms(NamedTuple):
 
     - `due_days`: the number of days within which the bill must be paid.
     - `every`: a period of `calendar.EVERY`; None for a single bill.
-    - `until`: the last day on which the series creates a bill; None for no end.
+    - `until`: the last day on which the series creates a bill; None if it has no end.
     """
 
     due_days: int = DUE_DAYS

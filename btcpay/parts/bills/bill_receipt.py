@@ -12,7 +12,7 @@ from storage.models import Invoice
 
 
 class BillReceipt(NamedTuple):
-    """A bill's receipt number, and the tax that its amount includes (None for no tax)."""
+    """A bill's receipt number, and the tax that its amount includes (None if untaxed)."""
 
     number: int
     tax: Tax | None

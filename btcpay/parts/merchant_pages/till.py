@@ -87,8 +87,8 @@ def press(visit: Visit) -> Response:
 def _order(visit: Visit, sale: Sale) -> orders.Order:
     """Returns the order for the sale's amount plus the gratuity.
 
-    Raises GratuityRefused if the entered gratuity is invalid, and the errors of
-    `Visit.order`.
+    Raises GratuityRefused if the entered gratuity is invalid, and InvalidRequest or
+    CommandError if another field is.
     """
     gratuity = read_gratuity(visit, sale.amount)
     order_data = {

@@ -75,8 +75,8 @@ def make(
     """Stores a refund and publishes it. If a refund has this `id` already, returns that one.
 
     Raises ChangeRefused with the code `nothing_came`, `amount`, `too_much` or
-    `changed`, or with one of the codes of `give_address`. Raises CommandError if the
-    reason is invalid.
+    `changed`, or with another code if the request has an address that cannot be used.
+    Raises CommandError if the reason is invalid.
     """
     with db.write():
         if order.address:
@@ -95,7 +95,11 @@ def make(
 
 
 def _add(db: Database, order: RefundRequest, now: datetime) -> Refund:
-    """Stores the row of a new refund. Raises the errors of `make`."""
+    """Stores the row of a new refund.
+
+    Raises ChangeRefused with the code `nothing_came`, `amount`, `too_much` or
+    `changed`, and CommandError if the reason is invalid.
+    """
     total = _sum(db, order)
     reason = None
     if order.reason:
@@ -143,7 +147,10 @@ def _sum(db: Database, order: RefundRequest) -> _Sum:
 
 
 def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum:
-    """Returns the sum of a refund of this invoice. Raises ChangeRefused as `make` does."""
+    """Returns the sum of a refund of this invoice.
+
+    Raises ChangeRefused with the code `nothing_came`, `too_much` or `changed`.
+    """
     came_sats = sums.came_sats_of(db, invoice_id)
     if not came_sats:
         raise ChangeRefused(
@@ -185,8 +192,9 @@ def give_address(
 ) -> Refund:
     """Stores the payer's address. After that, the refund is ready to be sent.
 
-    Raises ChangeRefused with the code `changed` or `taken`, or with one of the codes of
-    `destination.parse`. Raises CommandError if no refund has this id.
+    Raises ChangeRefused with the code `changed` if the refund waits for no address now,
+    `taken` if another merchant's refund waits for the same one, or another code if the
+    text has no address that can be used. Raises CommandError if no refund has this id.
     """
     with lock_refund(db, refund_id) as row:
         return _give_address(db, settings, row, text, now)

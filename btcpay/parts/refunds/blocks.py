@@ -133,7 +133,7 @@ def needs_blocks(db: Database) -> bool:
 
 
 def first_needed_ms(db: Database) -> int | None:
-    """Returns when the first refund was created, in unix milliseconds; None for no refunds."""
+    """Returns when the first refund was created, in Unix milliseconds; None if none was."""
     return db.get(queries.FIRST_MADE)[0]
 
 

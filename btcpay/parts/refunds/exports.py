@@ -56,7 +56,7 @@ def _record(merchant: Merchant, row: SentRefund) -> Row:
 
 
 def _negative(amount: str | None) -> str | None:
-    """Returns the positive amount with a minus sign; None for None."""
+    """Returns the positive amount with a minus sign; None stays None."""
     if amount is None:
         return None
     return f"-{amount}"

@@ -150,7 +150,10 @@ def read_written_amount(
 
     Pages write a decimal point, and no thousands separators. So "1.000" is one Iraqi
     dinar here, although a person who types it may mean a thousand. A text in another
-    format is parsed as if a person had typed it. Raises the errors of `read_amount`.
+    format is parsed as if a person had typed it.
+
+    Raises AmountRefused if the text is no unambiguous amount, or if the amount is not
+    above 0 and from `low` to `high`.
     """
     if _WRITTEN.fullmatch(text):
         amount = Decimal(text)

@@ -54,7 +54,10 @@ class _Sums(NamedTuple):
 
 
 class _Totals(NamedTuple):
-    """The sums of some invoices' outputs, in satoshis; see `_Sums`."""
+    """The sums of some invoices' outputs, in satoshis.
+
+    `settled` counts all confirmed payments, whether their coins were spent since or not.
+    """
 
     confirmed: int = 0
     total: int = 0
