@@ -27,8 +27,8 @@ class RunRecord:
 
     After a run that found nothing new and ended like the one before, they are stored
     only if the stored time of a run is at least `renew_after` old. Totals that are not
-    yet stored are lost if the process is killed. They are stored with news, and at
-    least once in TOTALS_AGAIN.
+    yet stored are lost if the process is killed. They are stored with news, with the
+    next time of a run if an explorer has failed, and at least once in TOTALS_AGAIN.
     """
 
     renew_after: timedelta = timedelta()
@@ -77,7 +77,8 @@ class RunRecord:
             if self._tip_since:
                 meta.put(db, Key.TIP_SINCE, self._tip_since)
                 self._tip_since = None
-            if not is_like_before or self._are_totals_old(now):
+            are_totals_due = self._are_totals_old(now) or self._has_failures()
+            if not is_like_before or are_totals_due:
                 self._put_totals(db)
                 self._totals_at = now
 
@@ -135,6 +136,13 @@ class RunRecord:
         if self._totals_at is None:
             return True
         return not timedelta() <= now - self._totals_at < TOTALS_AGAIN
+
+    def _has_failures(self) -> bool:
+        """True if an explorer has failed: the alert looks at the last half hour."""
+        return any(
+            name == "explorer_failures" and total
+            for (name, _), total in self._totals.items()
+        )
 
     def _put_totals(self, db: Database) -> None:
         for (name, label), total in self._totals.items():

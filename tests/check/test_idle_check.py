@@ -247,6 +247,20 @@ def test_totals_are_stored_once_an_hour_while_nothing_happens(shop):
     assert stored == [1] * 12 + [13] * 2
 
 
+def test_the_failures_of_an_explorer_are_stored_with_the_next_time_of_a_run(shop):
+    db = shop.service.db
+    record = RunRecord(RENEWED)
+    note(shop, record, complete(shop.clock()))
+    stored = []
+    for _ in range(3):
+        shop.clock.move(minutes=5)
+        record.count(db, Counter({("explorer_failures", "a"): 20}))
+        note(shop, record, complete(shop.clock()))
+        rows = db.rows(tallies.ALL)
+        stored += [row.total for row in rows if row.name == "explorer_failures"]
+    assert stored == [20, 40, 60]
+
+
 def test_the_time_of_a_new_tip_is_kept_until_it_is_stored(shop):
     db = shop.service.db
     record = RunRecord(RENEWED)
