@@ -38,7 +38,10 @@ ADD = ApiKey.insert(
 
 
 class ListedKey(ApiKey):
+    """A key, whose `revoked_ms` is also the time at which a rotated key ends."""
+
     merchant: str
+    is_revoked: bool
 
 
 ALL = rows_as(
@@ -47,6 +50,7 @@ ALL = rows_as(
         *(ApiKey.id, ApiKey.name, ApiKey.merchant_id, Merchant.name.alias("merchant")),
         *(ApiKey.scope, ApiKey.last_four, ApiKey.created_ms, ApiKey.last_used_ms),
         fn.COALESCE(ApiKey.revoked_ms, ApiKey.expires_ms).alias("revoked_ms"),
+        ApiKey.revoked_ms.is_null(False).alias("is_revoked"),
     )
     .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))
     .order_by(ApiKey.created_ms, ApiKey.id),

@@ -120,6 +120,17 @@ def test_a_rotated_key_can_be_revoked_while_it_works(shop, browser):
     assert f"keys/{id}/revoke" not in browser.page("/keys").source
 
 
+@pytest.mark.both_databases
+def test_a_revoked_key_is_not_said_to_work_after_the_clock_has_stepped_back(
+    shop, browser
+):
+    id = shop.key_ids[shop.read_key]
+    keys.revoke(shop.service.db, id, shop.clock() + timedelta(minutes=5))
+    for path in ("/keys", f"/keys/{id}"):
+        source = browser.page(path).source
+        assert "Works until" not in source and f"keys/{id}/revoke" not in source
+
+
 def deliver(shop):
     send = new_send(shop.service.settings, 60)
     Outbox(shop.service.db, shop.service.settings, shop.clock, send).run()

@@ -39,7 +39,12 @@ def show_keys(visit: Visit, status: int = 200, **values: Any) -> Response:
 
 
 def _works(row: stored_keys.ListedKey, now_ms: int) -> bool:
-    """True if the key is not revoked. A rotated key works until its time is over."""
+    """True if the key is not revoked. A rotated key works until its time is over.
+
+    A revoked key does not work again if the clock steps back.
+    """
+    if row.is_revoked:
+        return False
     return row.revoked_ms is None or row.revoked_ms > now_ms
 
 
