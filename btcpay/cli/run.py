@@ -15,7 +15,7 @@ from btcpay.cli.shell import Shell, with_shell
 from btcpay.cli.stop import Stop
 from btcpay.cli.supervise import supervise
 from btcpay.merchants.sessions import login_url
-from btcpay.settings.settings import Settings, is_set
+from btcpay.settings.settings import Settings, is_set, read_or_exit
 from storage.backup.sqlite_file import copy
 from storage.database import open_database, sqlite_path
 from storage.queries import merchants
@@ -46,6 +46,8 @@ def run(shell: Shell, every: int) -> None:
     for name in ON_BY_DEFAULT:
         if not is_set(os.environ, name):
             os.environ[name] = "on"
+    # The settings that `shell` has were read before.
+    shell = Shell(read_or_exit(os.environ))
     prepare(shell.settings)
     _show_program_key(shell)
     prepare_service(shell)

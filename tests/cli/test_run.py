@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -124,6 +125,16 @@ def test_the_database_is_made_once(shop, tmp_path):
             assert words in live.log() and live.log().count("made a new") == (
                 words[0] == "m"
             )
+
+
+def test_a_new_shop_is_told_where_to_begin(shop, tmp_path):
+    new = {"BLOCKTILL_DATABASE_URL": f"sqlite:///{tmp_path}/new.db"}
+    with Live(shop, tmp_path, words=RUN, **new) as live:
+        assert re.search(
+            r"^To begin, open http://\S+/merchant/start/\w", live.log(), re.M
+        )
+    with Live(shop, tmp_path, words=RUN, BLOCKTILL_MERCHANT_PAGES="off", **new) as live:
+        assert "To begin" not in live.log()
 
 
 def test_a_file_of_an_older_version_is_copied_before_it_is_brought_to_this_one(
