@@ -97,8 +97,10 @@ class Children(contextlib.AbstractContextManager["Children"]):
         # A signal between the fork and the child's first line must not call the handlers
         # of this process, which set its events.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        child = Forked(name, run, lifeline)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        try:
+            child = Forked(name, run, lifeline)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self._running[name] = child
         if lifeline:
             lifeline.write(b"%d\n" % child.pid)

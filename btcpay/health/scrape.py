@@ -5,6 +5,8 @@ worker processes use both.
 """
 
 import atexit
+import contextlib
+import fcntl
 import logging
 import os
 import selectors
@@ -14,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Iterable
 from http.server import HTTPServer
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, MetricsHandler
 from prometheus_client.registry import Collector
@@ -22,6 +25,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # a variable of prometheus_client
 MEMORY = "/dev/shm"
+PREFIX = "blocktill-metrics-"
 
 
 def listen(bind: str) -> socket.socket | None:
@@ -56,12 +60,42 @@ def make_folder() -> None:
     """
     if FOLDER in os.environ:  # set before a reload, or by the operator
         return
-    parent = None
+    parent = tempfile.gettempdir()
     if os.access(MEMORY, os.W_OK):
         parent = MEMORY
-    folder = tempfile.mkdtemp(prefix=f"blocktill-metrics-{os.getpid()}-", dir=parent)
+    _remove_abandoned(Path(parent))
+    folder = None
+    while folder is None:
+        folder = _new_locked_folder(parent)
     os.environ[FOLDER] = folder
     atexit.register(_remove, folder, os.getpid())
+
+
+def _new_locked_folder(parent: str) -> str | None:
+    """Creates a folder, and locks it until this process and those that it forks have ended.
+
+    Returns None if another process took it for abandoned before it was locked.
+    """
+    folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent)
+    try:
+        fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
+    except FileNotFoundError:
+        return None
+    if os.path.isdir(folder):
+        return folder
+    return None
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Removes the folders of processes that were killed, so that they could not do it."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):  # in use, or somebody else's
+            descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
 
 
 def _remove(folder: str, owner: int) -> None:

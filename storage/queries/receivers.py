@@ -94,9 +94,10 @@ ROTATE = Receiver.update(
 DISABLE = Receiver.update(
     {Receiver.disabled_ms: param("at"), Receiver.disabled_reason: param("reason")}
 ).where(_THIS, Receiver.disabled_ms.is_null())
+# One that only fails keeps the time since when: by that its next success is known to end it.
 ENABLE = Receiver.update(
     WELL | {Receiver.disabled_ms: None, Receiver.disabled_reason: None}
-).where(_THIS)
+).where(_THIS, Receiver.disabled_ms.is_null(False))
 WORKS = Receiver.update(WELL).where(_THIS, Receiver.failing_since.is_null(False))
 FAILS = Receiver.update(
     {

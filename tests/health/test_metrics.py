@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from btcpay import __version__
 from btcpay.health.scrape import FOLDER, MEMORY, MetricsServer, ScrapeHandler
 from tests.support.builders import Live, until
-from tests.support.playground import children_of
+from tests.support.playground import children_of, is_alive
 from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer, needs_redis
 from tests.support.samples import by_name, figures
@@ -121,6 +121,33 @@ def test_the_metrics_have_an_address_of_their_own_and_a_folder_that_ends_with_th
         live.stop()
         assert live.wait() == 0
     assert folders() == []
+
+
+def test_the_folder_of_a_shop_that_was_killed_is_removed_by_the_next(shop, tmp_path):
+    def folders(live):
+        return list(Path(MEMORY).glob(f"blocktill-metrics-{live.pid}-*"))
+
+    def start(name):
+        port = free_port()
+        folder = tmp_path / name
+        folder.mkdir()
+        return Live(
+            shop,
+            folder,
+            words=("run",),
+            by_command=True,
+            BLOCKTILL_METRICS_BIND=f"127.0.0.1:{port}",
+        )
+
+    with start("killed") as killed:
+        family = children_of(killed.pid)
+        os.kill(killed.pid, signal.SIGKILL)
+        until(lambda: not any(map(is_alive, family)), "all its processes to end")
+        assert len(folders(killed)) == 1
+        with start("living") as living:
+            assert folders(killed) == []
+            with start("next"):
+                assert len(folders(living)) == 1
 
 
 def test_a_scraper_that_says_nothing_does_not_keep_the_next_one_out(monkeypatch):

@@ -113,6 +113,28 @@ def test_gone_disables_at_once_and_a_resend_enables(till, receiver):
     assert found(till)["webhooks"].colour == "green"
 
 
+def test_one_event_that_is_sent_again_brings_all_that_wait_after_an_outage(
+    till, receiver
+):
+    """Its success is the first after the outage, as that of any other event."""
+    added = add(till, receiver.url)
+    receiver.instead = lambda _: say(b"", 503)
+    till.shop.invoice()
+    till.shop.invoice()
+    for _ in range(6):
+        deliver(till)
+        till.clock.move(hours=2)
+    receiver.instead = lambda _: say(b"", 204)
+    receiver.messages.clear()
+    first = events(till)[0]
+    receivers.resend(till.shop.service.db, added.id, first.id, till.clock())
+    deliver(till)
+    deliver(till)
+    assert {message.id for message in receiver.messages} == {
+        event.id for event in events(till)
+    }
+
+
 def test_five_days_without_success_disable_and_the_doctor_says_so_before(till):
     added = add(till, "http://127.0.0.1:9/")
     for hours in (0, 1, 118):

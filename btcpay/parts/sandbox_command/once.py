@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import socket
 import stat
 import subprocess
@@ -21,6 +22,9 @@ from btcpay.parts.sandbox_command.demo import MERCHANT
 from btcpay.settings.settings import is_set, read
 
 STOP_TIMEOUT_S = 10
+# Below those that the system gives to connections (Linux: from 32768): one of them could be
+# taken again before the sandbox listens on it.
+PORTS = range(20_000, 30_000)
 
 
 @contextlib.contextmanager
@@ -49,8 +53,14 @@ def temporary_config(state: Path | None, port: int | None) -> Iterator[SandboxCo
 
 
 def _free_port() -> int:
-    with socket.create_server((LOCALHOST, 0)) as probe:
-        return int(probe.getsockname()[1])
+    """Returns a port of this machine on which nobody listens."""
+    while True:
+        port = random.SystemRandom().choice(PORTS)
+        with (
+            contextlib.suppress(OSError),
+            socket.create_server((LOCALHOST, port)),
+        ):
+            return port
 
 
 def run_once(
