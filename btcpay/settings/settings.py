@@ -140,10 +140,14 @@ def is_set(environ: Mapping[str, str], variable: str) -> bool:
     )
 
 
+# What programs that use the API read, such as those that `sandbox --once` starts.
+OF_CLIENTS = {"BLOCKTILL_URL", "BLOCKTILL_KEY", "BLOCKTILL_SANDBOX_URL"}
+
+
 def strange_names(environ: Mapping[str, str]) -> list[str]:
-    """Returns the names of BLOCKTILL_ variables that are set, but are no settings."""
+    """Returns the names of BLOCKTILL_ variables that are set, but that nothing reads."""
     our_names = {*VARIABLES.values(), *OF_FILES.values(), env_file.VARIABLE}
-    names = environ.keys() - our_names
+    names = environ.keys() - our_names - OF_CLIENTS
     return sorted(
         name for name in names if name.startswith(PREFIX) and environ[name].strip()
     )

@@ -361,6 +361,8 @@ def test_a_name_that_nobody_reads_is_strange_and_so_is_a_file_of_what_is_no_secr
         "BLOCKTILL_NETWORK_FILE",
         "BLOCKTILL_NETWRK",
         "BLOCKTILL_ENV_FILE",
+        "BLOCKTILL_URL",
+        "BLOCKTILL_KEY",
     ]
     environ = dict.fromkeys(names, "x") | {"BLOCKTILL_BND": " ", "PATH": "/bin"}
     assert strange_names(environ) == ["BLOCKTILL_NETWORK_FILE", "BLOCKTILL_NETWRK"]

@@ -173,7 +173,7 @@ curl {api}/invoices -H 'Authorization: Bearer {key}' {order}
 
 write key     {key}
 payment link  {link_url}
-shop's pages  {login}
+shop's pages  {login} (once, within ten minutes)
 is all well?  {other} doctor
 every event   the same with `listen` in place of `doctor`
 log           {config.log}, webhooks.log (emptied at each start)

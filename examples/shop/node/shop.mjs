@@ -8,6 +8,12 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 
+for (const name of ["BLOCKTILL_URL", "BLOCKTILL_KEY", "WEBHOOK_SECRET"]) {
+  if (!process.env[name]) {
+    console.error(`${name} is not set: README.md says where its value is`);
+    process.exit(1);
+  }
+}
 const { BLOCKTILL_URL, BLOCKTILL_KEY, WEBHOOK_SECRET } = process.env;
 const API = `${BLOCKTILL_URL}/api/v1`;
 const SECRET = Buffer.from(WEBHOOK_SECRET.replace(/^whsec_/, ""), "base64");

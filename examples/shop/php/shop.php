@@ -6,6 +6,11 @@
 
 declare(strict_types=1);
 
+foreach (["BLOCKTILL_URL", "BLOCKTILL_KEY", "WEBHOOK_SECRET"] as $name) {
+    if (!getenv($name)) {
+        throw new RuntimeException("$name is not set: README.md says where its value is");
+    }
+}
 define("API", getenv("BLOCKTILL_URL") . "/api/v1");
 define("KEY", getenv("BLOCKTILL_KEY"));
 define("SECRET", base64_decode(preg_replace("/^whsec_/", "", getenv("WEBHOOK_SECRET"))));

@@ -18,6 +18,9 @@ from urllib.request import Request, urlopen
 
 from flask import Flask, redirect, request
 
+for name in ("BLOCKTILL_URL", "BLOCKTILL_KEY", "WEBHOOK_SECRET"):
+    if name not in os.environ:
+        sys.exit(f"{name} is not set: README.md says where its value is")
 API = os.environ["BLOCKTILL_URL"] + "/api/v1"
 KEY = os.environ["BLOCKTILL_KEY"]
 SECRET = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))

@@ -6,7 +6,7 @@ import requests
 
 
 def test_the_printed_link_logs_in_once_and_the_workbenchs_each_time(playground):
-    printed = re.search("shop's pages +(.*)", playground.introduction)[1]
+    printed = re.search(r"shop's pages +(\S+)", playground.introduction)[1]
     again = [
         requests.get(f"{playground.chain}/sandbox/merchant", timeout=60).url
         for _ in range(2)

@@ -29,7 +29,8 @@ INTRODUCTION = {
     "the workbench": r"(?m)^http://127\.0\.0\.1:\d+/$",
     "the log": r"(?m)^log .*/sandbox/sandbox\.log, webhooks\.log \(emptied at each start\)$",
     "how to start over": r"(?m)^start over +remove .*/sandbox and .*/blocktill\.db, ",
-    "the merchant's pages": r"(?m)^shop's pages +http://127\.0\.0\.1:\d+/merchant/login/\w{24}$",
+    "the merchant's pages": r"(?m)^shop's pages +http://127\.0\.0\.1:\d+/merchant/login/\w{24} "
+    r"\(once, within ten minutes\)$",
 }
 
 
