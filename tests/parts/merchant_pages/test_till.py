@@ -113,7 +113,7 @@ def test_without_a_price_nothing_is_made_and_what_was_typed_stays(browser, ticke
     ticker.status = 500
     answer = press(browser, "25")
     page = Page(answer.text)
-    assert answer.status_code == 503 and "nothing was created" in page.texts["problem"]
+    assert answer.status_code == 503 and "no exchange rate" in page.texts["problem"]
     assert page.values["amount"] == "25" and count(browser.shop) == 0
 
 
