@@ -168,7 +168,7 @@ def test_a_link_suggests_amounts(blocktill, till):
     said, _ = blocktill.run(
         "link", "create", "shop", "--min", "1", "--suggest", "5, 10,19.90"
     )
-    assert ">19.90<" in till.shop.client.get(f"/link/{said.split()[0]}").text
+    assert ">$19.90<" in till.shop.client.get(f"/link/{said.split()[0]}").text
 
 
 AS_PAGES_DO = {
