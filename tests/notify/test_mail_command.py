@@ -8,6 +8,7 @@ from btcpay.notify.mail.server import HOW_TO_SET
 from btcpay.settings import settings
 from tests.support.builders import Clock
 from tests.support.fake_esplora import Terminal
+from tests.support.findings import found
 from tests.support.mail_server import PASSWORD, MailServer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while")
@@ -111,3 +112,12 @@ def test_the_doctor_tells_of_mail_that_nobody_can_send(till):
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example")
     (row,) = [row for row in Terminal(till).json("doctor") if row["name"] == "mail"]
     assert (row["colour"], row["remedy"]) == ("yellow", HOW_TO_SET)
+
+
+def test_the_doctor_counts_the_mails_that_wait(till):
+    Terminal(till).run("merchant", "mail", "shop", "owner@shop.example")
+    environ = FROM | {"BLOCKTILL_SMTP_URL": "smtp://127.0.0.1:1"}
+    assert found(till, **environ)["mail"].sentence == "none waits"
+    till.confirm(till.shop.invoice())
+    finding = found(till, **environ)["mail"]
+    assert (finding.colour, finding.sentence) == ("green", "1 wait, none for long")

@@ -150,6 +150,33 @@ def test_five_days_without_success_disable_and_the_doctor_says_so_before(till):
     assert {row.state for row in deliveries(till, added)} == {"given up"}
 
 
+def test_the_doctor_counts_what_waits_for_webhooks_that_work_or_have_just_failed(
+    till, receiver
+):
+    def sentence():
+        finding = found(till)["webhooks"]
+        assert finding.colour == "green"
+        return finding.sentence
+
+    add(till, receiver.url)
+    assert sentence() == "1 of them, none failing"
+    till.shop.link()
+    assert sentence() == "1 of them, none failing; deliveries that wait: 1"
+    receiver.instead = lambda _: say(b"no", 400)
+    deliver(till)
+    till.clock.move(minutes=59)
+    till.shop.link()
+    assert sentence() == (
+        "1 of them, 1 failing for less than an hour; deliveries that wait: 2"
+    )
+    till.clock.move(minutes=1)
+    (id,) = [row.id for row in till.shop.service.db.rows(LIST)]
+    assert found(till)[f"webhook {id}"].colour == "yellow"
+    receiver.instead = lambda _: say(b"", 204)
+    deliver(till)
+    assert sentence() == "1 of them, none failing"
+
+
 def test_for_a_day_after_a_rotation_both_secrets_sign(till, receiver):
     old = add(till, receiver.url)
     new = receivers.rotate(till.shop.service.db, old.id, till.clock())

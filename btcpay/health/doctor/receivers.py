@@ -1,6 +1,6 @@
 """Examines webhooks that fail, mail that waits or was given up, and the mail server."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from btcpay.health.doctor.shop import Shop
@@ -17,6 +17,7 @@ from btcpay.values.finding import GREEN, YELLOW, Finding
 from btcpay.values.times import from_ms, iso, to_ms
 from storage.database import Database
 from storage.queries import deliveries, mail_servers, receivers
+from storage.queries.receivers import ListedReceiver
 
 # Shorter failures, as during a restart of the endpoint, give no finding.
 PATIENCE = timedelta(hours=1)
@@ -31,7 +32,7 @@ FOR_SEVERAL = "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM"
 def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a finding for each webhook or command that is disabled, or fails for an hour.
 
-    If all of them work, or none exists, yields one green finding.
+    Otherwise yields one green finding, with the number of deliveries that wait.
     """
     rows = db.rows(receivers.LIST)
     now = shop.now()
@@ -52,9 +53,21 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
     if not is_well:
         return
     if rows:
-        yield Finding("webhooks", GREEN, f"{len(rows)} of them, none failing")
+        yield Finding("webhooks", GREEN, _of_working_webhooks(rows))
     else:
         yield Finding("webhooks", GREEN, "there are none")
+
+
+def _of_working_webhooks(rows: Sequence[ListedReceiver]) -> str:
+    """Returns a sentence about webhooks of which none has failed for an hour."""
+    sentence = f"{len(rows)} of them, none failing"
+    failing = [row for row in rows if row.failing_since_ms is not None]
+    if failing:
+        sentence = f"{len(rows)} of them, {len(failing)} failing for less than an hour"
+    waiting = sum(row.pending for row in rows)
+    if waiting:
+        sentence += f"; deliveries that wait: {waiting}"
+    return sentence
 
 
 def mail(shop: Shop, db: Database) -> Iterator[Finding]:
@@ -80,7 +93,10 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
         sentence = f"{lost_count} were given up in the last day; last: {last}"
         yield Finding("mail", YELLOW, sentence, "check the addresses")
     elif names:
-        yield Finding("mail", GREEN, "none has waited for long")
+        sentence = "none waits"
+        if waiting:
+            sentence = f"{waiting} wait, none for long"
+        yield Finding("mail", GREEN, sentence)
 
 
 def mail_server(shop: Shop, db: Database | None) -> Iterator[Finding]:
