@@ -65,8 +65,8 @@ def webhook_add(
     row = receivers.add(shell.db, owner.id, url, command, wanted_kinds, shell.now)
     shell.answer({"id": row.id, "secret": row.secret}, row.secret)
     say(
-        f"added {row.id}; `blocktill webhook test {row.id}` tries it,"
-        " `blocktill check` delivers"
+        f"added {row.id}; `blocktill webhook test {row.id}` tries it."
+        " `blocktill run` sends events by itself; beside `serve`, `blocktill check` does"
     )
 
 

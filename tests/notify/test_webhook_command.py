@@ -37,6 +37,7 @@ def test_the_secret_is_shown_once_and_by_nothing_else(till, blocktill, receiver)
     printed, said = blocktill.run("webhook", "add", "shop", receiver.url)
     secret = printed.strip()
     assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret) and secret not in said
+    assert "`blocktill run` sends events by itself" in said
     webhook_id = blocktill.json("webhook", "list")[0]["id"]
     receiver.instead = lambda _: say(b"no", 500)
     till.shop.link()
