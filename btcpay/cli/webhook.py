@@ -21,7 +21,9 @@ LIST_COLUMNS = (
     "id merchant url command kinds pending failing_since_at"
     " disabled_at disabled_reason created_at"
 )
-DELIVERY_COLUMNS = "number event_id kind state attempts status tried_at next_at answer"
+DELIVERY_COLUMNS = (
+    "number event_id kind state attempts status tried_at next_at waits_for answer"
+)
 TEST_COLUMNS = "kind event_id is_taken status answer"
 KIND = click.Choice([*KINDS])  # described in docs/developers/events.md
 webhook = click.Group(

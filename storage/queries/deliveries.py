@@ -162,14 +162,24 @@ STATE = Case(
 
 class ListedDelivery(Delivery, PublicEvent):
     event_id: str
+    waits_for: str | None
 
 
+# The first pending delivery of the same line: until it is delivered or given up, this one waits.
+# (Of an event, `about` is the event's id.)
+_FIRST_OF_LINE = (
+    _Earlier.select(_Earlier.about)
+    .where(_IS_EARLIER, _WAITS, _Earlier.next_ms.is_null(False))
+    .order_by(_Earlier.event_seq, _Earlier.about)
+    .limit(1)
+)
 LIST = rows_as(
     ListedDelivery,
     Delivery.select(
         *(Delivery.receiver_id, PublicEvent.number, PublicEvent.id.alias("event_id")),
         *(PublicEvent.kind, STATE.alias("state"), Delivery.attempts, Delivery.status),
         *(Delivery.tried_ms, Delivery.next_ms, Delivery.answer),
+        _FIRST_OF_LINE.alias("waits_for"),
     )
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_OF_RECEIVER)

@@ -10,6 +10,7 @@ from btcpay.merchants import keys
 from btcpay.notify import receivers
 from btcpay.notify.outbox import Outbox, new_send
 from storage.queries import receivers as stored_receivers
+from tests.support.fake_esplora import Terminal
 from tests.support.merchant_browser import MerchantBrowser
 from tests.support.serving import say
 
@@ -164,6 +165,33 @@ def test_a_webhooks_page_says_what_was_answered_and_sends_an_event_again(
     assert receiver.ids == [id] * 3
     assert browser.post(f"{path}/events/evt_nobodys/send").status_code == 404
     assert "goes out once more" in browser.page(f"{path}?done=again").source
+
+
+@pytest.mark.both_databases
+def test_an_event_behind_an_earlier_one_of_its_invoice_is_said_to_wait_for_that(
+    shop, browser, receiver
+):
+    """The time that is stored for it lies in the past: it is when it was published."""
+    receiver.instead = lambda _: say(b"", 500)
+    hook = receivers.add(
+        shop.service.db, shop.merchant_id, receiver.url, None, [], shop.clock()
+    )
+    path = f"/webhooks/{hook.id}"
+    invoice = shop.invoice()
+    ((first, state, *_),) = cells(browser, path)
+    assert state == "Waiting Due now"
+    deliver(shop)
+    Terminal(shop).run("invoice", "cancel", invoice["id"])
+    shop.clock.move(seconds=3)
+    (_, second), (_, state) = [row[:2] for row in cells(browser, path)]
+    assert second == f"Waiting Waits for the earlier event {first.split()[1]}"
+    assert state.startswith("Waiting Next try: ")
+    listed = Terminal(shop).json("webhook", "deliveries", hook.id)
+    assert [row["waits_for"] for row in listed] == [first.split()[1], None]
+    receiver.instead = lambda _: say(b"", 204)
+    assert browser.post(f"{path}/send").status_code == 303
+    deliver(shop)
+    assert [row[1] for row in cells(browser, path)] == ["Delivered"] * 2
 
 
 def test_a_disabled_webhook_works_again_once_an_event_is_sent_again(

@@ -10,6 +10,7 @@ from btcpay.notify.outbox import new_send
 from btcpay.notify.outcome import Answer
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import CommandError, NotFound
+from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import gettext
 from storage.models import Receiver
 from storage.queries import deliveries
@@ -88,6 +89,7 @@ def show_webhook(visit: Visit, id: str, tested: Answer | None = None) -> Respons
         webhook=receiver,
         deliveries=rows,
         can_send_again=receiver.transport in SENT_AGAIN,
+        now_ms=to_ms(visit.now),
         tested=tested,
     )
 
