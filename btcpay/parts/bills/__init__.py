@@ -1,7 +1,7 @@
 """The part (optional plug-in) for bills: amounts that one customer owes.
 
-A bill is in a currency. Each payment is converted to bitcoin at the exchange rate at
-that moment.
+A bill is in a currency. Each time the customer starts to pay, the unpaid amount is
+converted to bitcoin at the current exchange rate.
 """
 
 from btcpay import hooks

@@ -1,4 +1,8 @@
-"""Creates bills, also the next bill of a series (a recurring bill), and ends bills."""
+"""Creates and ends bills.
+
+A recurring bill is a series: one bill for each period. The row of the series' first
+bill has the state of the series.
+"""
 
 import logging
 from contextlib import suppress
@@ -59,11 +63,11 @@ def make(
     now: datetime,
     id: str | None = None,
 ) -> Bill:
-    """Stores a bill and returns it. Call it in `db.write()`.
+    """Stores a bill with its mails and its event, and returns the bill's row.
 
-    If `terms.every` is given, the bill is the first bill of a series. If `id` is None,
-    an id is generated. Raises ChangeRefused with the code `until` if the last day of
-    the series is in the past.
+    Call this function within `db.write()`. If `terms.every` is given, the bill is the
+    first bill of a series. If `id` is None, an id is generated. Raises ChangeRefused
+    with the code `until` if the last day of the series is in the past.
     """
     zone = zone_at(db, order.merchant_id)
     id = id or new_id("bil")
@@ -92,7 +96,7 @@ def _series_columns(
     until: date | None,
     zone: ZoneInfo,
 ) -> dict[str, Any]:
-    """Returns the columns of a series' first bill that say when the next ones are created.
+    """Returns the columns of a series' first bill that have the state of the series.
 
     `first` is the local time of the first bill. Raises ChangeRefused with the code
     `until` if the last day of the series is in the past.
@@ -127,10 +131,10 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
 
 
 def renew_missed(db: Database, series: Bill, now: datetime) -> None:
-    """Creates a bill for each period of the series that has begun, but no more than a year's.
+    """Creates the bills of the periods that have begun, at most those of one year.
 
-    If still more bills are missing, it suspends the series (sets `held_ms`) until the
-    owner decides. So a clock that is wrong for a moment cannot create thousands of
+    If bills are still missing after that, suspends the series (sets `held_ms`) until
+    the owner decides. So a clock that is wrong for a moment cannot create thousands of
     bills. Raises BadRow if a stored value is malformed.
     """
     for _ in range(MOST_AT_ONCE[series.every or ""]):
@@ -146,12 +150,15 @@ def renew_missed(db: Database, series: Bill, now: datetime) -> None:
 
 
 def renew(db: Database, id: str, now: datetime) -> bool:
-    """Creates the bill of the series' next period. Returns True if that bill exists now.
+    """Creates the bill of the series' next period. Returns True if that period is done.
 
-    `id` is the series' id. Returns False if the period has not begun, if the series has
-    ended or is suspended, or if another process has created the bill meanwhile. When a
-    bill is created, the start of the period after it is computed too. So if the
-    merchant changes the time zone, the new zone applies only from the second period on.
+    `id` is the series' id. Returns False and changes nothing if the period has not
+    begun, if the series has ended or is suspended, or if another process is faster.
+    Creates no bill if the period already has one.
+
+    Also stores when the following period begins, computed in the merchant's present
+    time zone. A later change of the time zone does not move that moment.
+
     Raises BadRow if a stored value is malformed.
     """
     with db.write():
@@ -209,11 +216,11 @@ def zone_at(db: Database, merchant_id: int) -> ZoneInfo:
 
 
 def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
-    """Ends an open bill, cancels its open invoices and stops its series.
+    """Ends an open bill and its series, and cancels the bill's open invoices.
 
-    A payment that arrives later is handled like a payment of a canceled invoice. Raises
-    ChangeRefused with the code `not_open` if neither the bill nor its series is open.
-    Raises CommandError if no bill has this id.
+    If the bill is paid, only the series ends. Raises ChangeRefused with the code
+    `not_open` if neither the bill nor its series is open. Raises CommandError if no
+    bill has this id.
     """
     with db.write():
         balances.lock(db, RESOURCE.find(db, bill_id).merchant_id)

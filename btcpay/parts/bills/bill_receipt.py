@@ -19,12 +19,15 @@ class BillReceipt(NamedTuple):
 
 
 def give_number(db: Database, bill_id: str, rows: Sequence[Invoice]) -> None:
-    """Makes sure that a bill that becomes paid has a receipt number.
+    """Gives a receipt number to a bill that becomes paid, unless the bill has one.
 
-    Usually an invoice that paid it has one. If only late or incomplete payments paid
-    the bill, none has: then the last of its invoices `rows` gets one. Call this function
-    in the transaction that stores the bill's status, while the merchant's balance is
-    locked. A bill keeps its number, since later invoices have higher ones.
+    The receipt number of a bill is the lowest number of its invoices. Usually one of
+    them has got a number when it became paid. If the bill was paid by late or
+    incomplete payments alone, no invoice has a number. Then the last invoice of `rows`
+    gets one. `rows` are the bill's invoices that have received something.
+
+    Call this function in the transaction that stores the bill's status, while the
+    merchant's balance is locked.
     """
     if db.get_or_none(queries.RECEIPT, id=bill_id):
         return
@@ -39,10 +42,10 @@ def give_number(db: Database, bill_id: str, rows: Sequence[Invoice]) -> None:
 
 
 def receipt_of(db: Database, bill: Bill) -> BillReceipt | None:
-    """Returns what makes the page of a paid bill a receipt; None if it is not paid.
+    """Returns the receipt number and the tax of a paid bill.
 
-    Also returns None if parts paid the bill before bills had numbers. Raises BadRow if
-    a stored number is invalid.
+    Returns None if the bill is not paid, or if none of its invoices has a receipt
+    number. Raises BadRow if a stored number is invalid.
     """
     if bill.status != BillStatus.PAID:
         return None

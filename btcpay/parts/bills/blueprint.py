@@ -30,9 +30,9 @@ CONFLICT = 409
 
 @dataclass(frozen=True)
 class BillToPay:
-    """Tells how a bill's page creates an invoice for the unpaid amount.
+    """A bill, as the checkout sees it when it creates an invoice for the unpaid amount.
 
-    Implements the protocol `checkout.link_order.Page` for bills.
+    Implements the protocol `Page` of btcpay/checkout/link_order.py.
     """
 
     id: str
@@ -49,6 +49,10 @@ class BillToPay:
         return _order_of(service, bill)
 
     def lock(self, service: Service, order: Order) -> None:
+        """Locks the bill's row until the caller's transaction ends.
+
+        Raises LinkRefused if `order` is no longer what is left to pay.
+        """
         bill = service.db.get(queries.LOCKED, id=self.id)
         if _order_of(service, bill) != order:
             raise LinkRefused(
@@ -155,9 +159,9 @@ class Views(Pages):
 
 
 def blueprint(service: Service) -> Blueprint:
-    """Returns the pages below /bill.
+    """Returns the blueprint of the pages below /bill.
 
-    Everybody who knows a bill's id can open its pages.
+    They need no login: everybody who knows a bill's id can open its pages.
     """
     views = Views(service)
     paths: list[tuple[str, str, View]] = [

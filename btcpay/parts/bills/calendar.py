@@ -19,10 +19,11 @@ SOON_DAYS = 3  # the reminder is sent this many days before the bill is due
 
 
 def local_time(first: datetime, every: str, number: int) -> datetime:
-    """Returns when bill `number` of a series is created, in local time. The first has number 0.
+    """Returns the local time at which bill `number` of a series is created.
 
-    Monthly and yearly bills have the day of the month of `first`; in a shorter month,
-    they have its last day. The time of day is that of `first`.
+    The first bill has number 0 and is created at `first`. Monthly and yearly bills are
+    created on the same day of the month, or on the last day if the month is shorter.
+    The time of day is always that of `first`.
     """
     if every == "week":
         return first + timedelta(weeks=number)
@@ -41,10 +42,11 @@ def renewal_ms(
     until: date | None,
     zone: ZoneInfo,
 ) -> int | None:
-    """Returns when bill `number` is created, in unix milliseconds; None if after `until`.
+    """Returns when bill `number` of a series is created, in unix milliseconds.
 
-    If a change of the clocks skips the local time, the bill is created one hour later.
-    If the local time occurs twice, the bill is created at the first of the two.
+    Returns None if that is after the day `until`. If the clocks change and skip the
+    local time, the bill is created one hour later. If the local time occurs twice, the
+    bill is created at the first of the two.
     """
     local = local_time(first, every, number)
     if until and local.date() > until:
@@ -53,10 +55,11 @@ def renewal_ms(
 
 
 def due_ms(made_ms: int, days: int, zone: ZoneInfo) -> int:
-    """Returns the end of the day that is `days` days after the day of creation.
+    """Returns the time at which a bill is due, in unix milliseconds.
 
-    `made_ms` is the time of creation. It and the result, the last millisecond of a day,
-    are in unix milliseconds. Days begin at midnight in `zone`.
+    `made_ms` is the time of the bill's creation, in unix milliseconds. The result is the
+    last millisecond of the day that is `days` days after the day of creation. Days
+    begin at midnight in `zone`.
     """
     return start_of(day_of(made_ms, zone) + days + 1, zone) - 1
 
@@ -64,9 +67,9 @@ def due_ms(made_ms: int, days: int, zone: ZoneInfo) -> int:
 def reminders_ms(made_ms: int, due_ms: int, zone: ZoneInfo) -> dict[str, int]:
     """Returns the times of the reminder mails in unix milliseconds, by the mail's name.
 
-    The mail `soon` is sent SOON_DAYS days before the day on which the bill is due, the
-    mail `overdue` one day after it, both at 9:00 in `zone`. A reminder whose time is
-    not after the bill's creation is left out.
+    The mail `soon` is sent SOON_DAYS days before the day on which the bill is due. The
+    mail `overdue` is sent one day after that day. Both are sent at 9:00 in `zone`. A
+    mail is left out if its time is not after the bill's creation.
     """
     due_day = day_of(due_ms, zone)
     days = {"soon": due_day - SOON_DAYS, "overdue": due_day + 1}

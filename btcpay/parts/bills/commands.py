@@ -97,7 +97,7 @@ def create(
 @click.argument("bill_id", metavar="ID")
 @with_shell
 def end(shell: Shell, bill_id: str) -> None:
-    """End an open bill and its series: nothing more is asked for."""
+    """End an open bill and its series; the customer is asked for nothing more."""
     actions.end(shell.db, shell.settings, bill_id, shell.now)
     say(f"{bill_id} has ended")
 
@@ -107,9 +107,9 @@ def end(shell: Shell, bill_id: str) -> None:
 @click.option("--skip", is_flag=True, help="Make none of the bills that it has missed.")
 @with_shell
 def resume(shell: Shell, bill_id: str, skip: bool) -> None:
-    """Go on with a series that has missed more than a year, or whose bills were undone.
+    """Go on with a series that waits for you: it missed more than a year, or was undone.
 
-    The next check makes the bills that it has missed, a year of them at most.
+    The next check makes the bills that the series has missed, a year of them at most.
     """
     first = undoing.resume(shell.db, bill_id, shell.now, skip)
     next_at = "none"
@@ -141,10 +141,10 @@ def _moment(_context: Any, _option: Any, text: str) -> datetime:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_json_shell
 def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
-    """Take back the unpaid bills that series have made since a time, as by a wrong clock.
+    """Undo the unpaid bills that series have made since a time, such as by a wrong clock.
 
-    They end without a mail, and each series goes back to the first of their periods. Bills that
-    money has come for are kept.
+    These bills end without a mail. Each series goes on with the first period whose bill was
+    undone. A bill that has received a payment is kept.
     """
     counts = undoing.count_made_since(shell.db, since)
     if series is not None:

@@ -14,10 +14,11 @@ MOST = 20  # findings; the remaining series are only counted
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
-    """Yields a red result for each suspended series, at most MOST and a count of the others.
+    """Yields a red result for each suspended series.
 
-    A series is suspended if more bills were missing than those of a year, or if bills
-    of periods that had begun were undone.
+    After MOST series, one more result has the number of the others. A series is
+    suspended if more than a year of its bills were missing, or if `blocktill bill undo`
+    has undone bills whose period had begun.
     """
     suspended = db.rows(queries.HELD)
     for first in suspended[:MOST]:

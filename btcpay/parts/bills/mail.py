@@ -26,10 +26,10 @@ NAME = receivers.BILL
 
 
 def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
-    """Adds mails to the outbox. Does nothing if the bill has no e-mail address.
+    """Adds mails about a bill to the outbox. Does nothing if the bill has no e-mail address.
 
-    `at_ms` has the time to send each mail, in unix milliseconds, by the mail's name. A
-    mail that is in the outbox already is not added again.
+    `at_ms` has the time at which each mail is sent, in unix milliseconds, by the mail's
+    name. A mail that is in the outbox already is not added again.
     """
     if not bill.customer_email:
         return
@@ -46,10 +46,13 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
 def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
     """True if the mail with this name still fits the bill's state.
 
-    False if the customer has ended the series, if the bill's status does not fit the
-    mail, or if the bill is overdue and the mail is the reminder `soon`. `first` is the
-    first bill of the series; for a single bill, it is the bill itself. `now_ms` is in
-    unix milliseconds.
+    - No mail fits if the customer has ended the series, or if the bill has ended.
+    - The mail `paid` fits only a paid bill.
+    - The other mails fit only an open bill. The reminder `soon` does not fit a bill that
+      is overdue.
+
+    `first` is the first bill of the series; for a single bill, it is the bill itself.
+    `now_ms` is in unix milliseconds.
     """
     if first.stopped_ms or bill.status == BillStatus.ENDED:
         return False
@@ -90,7 +93,7 @@ def compose(
 def _as_receipt(
     text: MailText, receipt: BillReceipt, brand: merchants.BrandOnPages
 ) -> MailText:
-    """Returns the mail with everything that a receipt needs."""
+    """Returns the mail with the receipt number, the tax and the lines about the seller."""
     language = text.language
     number = formats.digits(str(receipt.number), language)
     label = catalog(language).gettext("Receipt number")
@@ -117,38 +120,28 @@ def text_of(
     None if it creates none.
     """
     gettext = catalog(language).gettext
-    subjects = {
-        "new": gettext("Bill from %(name)s"),
-        "soon": gettext("Reminder: bill from %(name)s"),
-        "overdue": gettext("Overdue: bill from %(name)s"),
-        "paid": gettext("Paid: bill from %(name)s"),
-    }
     sentences = {
         "new": gettext("Please pay this bill by %(day)s. Its page says how."),
         "soon": gettext("This bill is due on %(day)s. Its page says how to pay it."),
         "overdue": gettext("This bill was due on %(day)s, and it is not paid yet."),
         "paid": gettext("Thank you. This bill is paid."),
     }
-    subject = subjects[name] % {"name": seller}
-    if bill.reference:
-        subject = f"{subject} · {bill.reference}"
     stop = None
     if bill.series_id:
         stop = (gettext("End these bills"), f"{page_url}/stop")
     due_day = formats.date_of(bill.due_ms, language, zone)
     facts = _facts(bill, renews_ms, language, zone)
     amount = formats.money(stored_amount(bill.amount), bill.currency, language)
-    remainder = stored_amount(bill.amount) - stored_amount(bill.paid)
     within = []
-    is_paid_in_part = remainder > 0 and stored_amount(bill.paid) > 0
-    if is_paid_in_part and bill.status == BillStatus.OPEN:
-        left = formats.money(remainder, bill.currency, language)
-        within = [gettext("Still to pay")]
+    paid = stored_amount(bill.paid)
+    remainder = stored_amount(bill.amount) - paid
+    if bill.status == BillStatus.OPEN and paid > 0 and remainder > 0:
         facts = [(gettext("Amount"), amount), *facts]
-        amount = left
+        amount = formats.money(remainder, bill.currency, language)
+        within = [gettext("Still to pay")]
     return MailText(
         language,
-        subject,
+        _subject(name, bill, seller, language),
         [sentences[name] % {"day": due_day}],
         facts,
         (gettext("Open the bill"), page_url),
@@ -156,6 +149,20 @@ def text_of(
         amount,
         within,
     )
+
+
+def _subject(name: str, bill: Bill, seller: str, language: str) -> str:
+    gettext = catalog(language).gettext
+    subjects = {
+        "new": gettext("Bill from %(name)s"),
+        "soon": gettext("Reminder: bill from %(name)s"),
+        "overdue": gettext("Overdue: bill from %(name)s"),
+        "paid": gettext("Paid: bill from %(name)s"),
+    }
+    subject = subjects[name] % {"name": seller}
+    if bill.reference:
+        subject = f"{subject} · {bill.reference}"
+    return subject
 
 
 def _facts(

@@ -29,7 +29,7 @@ from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Line, Visit
-from storage.database import group_by
+from storage.database import Database, group_by
 from storage.values import Values
 
 # The maximum number of a series' bills on a page: ten years if it is monthly.
@@ -61,7 +61,11 @@ def state_of(bill: Bill, now_ms: int) -> str:
 
 
 def show_list(visit: Visit) -> Response:
-    """Returns a page of the merchant's bills, newest first; `?status=` chooses a list."""
+    """Returns a page of the merchant's bills, newest first.
+
+    `?status=` limits the list to the bills of this status; "due" and "overdue" divide
+    the open bills.
+    """
     status = visit.choice("status", LISTS)
     now_ms = to_ms(visit.now)
     of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
@@ -86,13 +90,12 @@ def show(visit: Visit, id: str) -> Response:
     renews_ms = None
     series: list[Bill] = []
     if bill.series_id:
-        own: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
-        series = db.rows(queries.OF_SERIES, **own | {"limit": OF_SERIES})
-        # In a series of more than OF_SERIES bills, the first one is not among them.
-        first = series[-1]
-        if first.id != bill.series_id:
-            first = db.get(queries.BY_ID, id=bill.series_id)
+        series = _bills_of_series(visit, bill.series_id)
+        first = _first_bill(db, series, bill.series_id)
         renews_ms = first.renews_ms
+    raised = sum(
+        (stored_amount(row.paid) for row in series), of_minor(0, bill.currency)
+    )
     mail = text_of(
         "new",
         bill,
@@ -108,9 +111,7 @@ def show(visit: Visit, id: str) -> Response:
         due=due_of(db, bill, visit.now),
         first=first,
         series=series,
-        raised=sum(
-            (stored_amount(row.paid) for row in series), of_minor(0, bill.currency)
-        ),
+        raised=raised,
         state_of=state_of,
         now_ms=to_ms(visit.now),
         is_mailed=bool(bill.customer_email and visit.service.has_mail()),
@@ -120,6 +121,24 @@ def show(visit: Visit, id: str) -> Response:
             bill.customer_email, mail.subject, mail.text.replace("\n", "\r\n")
         ),
     )
+
+
+def _bills_of_series(visit: Visit, series_id: str) -> list[Bill]:
+    """Returns the newest OF_SERIES bills of a series, newest first."""
+    return visit.service.db.rows(
+        queries.OF_SERIES,
+        merchant_id=visit.merchant_id,
+        series_id=series_id,
+        limit=OF_SERIES,
+    )
+
+
+def _first_bill(db: Database, series: Sequence[Bill], series_id: str) -> Bill:
+    """Returns the first bill of the series, which `series` lacks if the series is long."""
+    oldest = series[-1]
+    if oldest.id == series_id:
+        return oldest
+    return db.get(queries.BY_ID, id=series_id)
 
 
 def end(visit: Visit, id: str) -> Response:
@@ -145,7 +164,10 @@ def menu_item() -> hooks.MenuItem:
 
 
 def today_lines(counts: Mapping[str, int]) -> list[Line]:
-    """Returns sentences with the number of overdue bills, and of bills due within a week."""
+    """Returns a sentence about the overdue bills, and one about those due within a week.
+
+    `counts` has the numbers of these bills. A sentence about no bills is left out.
+    """
     numbers = {"overdue": counts["bills_overdue"], "due": counts["bills_due"]}
     return [_line(kind, number) for kind, number in numbers.items() if number]
 
@@ -153,7 +175,8 @@ def today_lines(counts: Mapping[str, int]) -> list[Line]:
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     """Returns sentences about the unpaid bills with since_ms <= due time < before_ms.
 
-    The times are in unix milliseconds. Each sentence has the missing sums by currency.
+    The times are in unix milliseconds. One sentence is about overdue bills, one about
+    the others. Each has the sums that are missing, one for each currency.
     """
     bills = visit.service.db.rows(
         queries.OPEN,

@@ -31,9 +31,9 @@ from storage.models import Invoice
 
 
 class Share(NamedTuple):
-    """The share of a bill that one invoice requests, and how much the invoice has received.
+    """The part of a bill that one invoice requests, and how much the invoice has received.
 
-    - `amount`: the requested share in the bill's currency.
+    - `amount`: the requested amount in the bill's currency.
     - `asked_sats`: the same in satoshis.
     - `received_sats`: the sum of the payments that count for the invoice.
     - `price`: the price of one bitcoin in the bill's currency, as stored in the
@@ -49,8 +49,9 @@ class Share(NamedTuple):
 class Totals(NamedTuple):
     """The sums of a bill.
 
-    `overpaid_sats` has, for each share of the bill in order, the satoshis of this share
-    that exceed the bill's amount.
+    - `paid`: the paid amount in the bill's currency. It may exceed the bill's amount.
+    - `overpaid_sats`: how many satoshis of each share exceed the bill's amount. The list
+      has the order of the shares.
     """
 
     paid: Decimal
@@ -59,12 +60,12 @@ class Totals(NamedTuple):
 
 
 class Due(NamedTuple):
-    """The state of a bill's payment.
+    """The state of a bill's payment. All amounts are in the bill's currency.
 
-    - `missing`: the amount still to be paid.
+    - `missing`: the amount still to be paid, without the unconfirmed amount.
     - `coming`: the unconfirmed amount.
-    - `coming_to`: the id of the invoice to which the unconfirmed amount was sent.
-    - `parts`: the bill's invoices, each with its paid amount in the bill's currency.
+    - `coming_to`: the id of the last invoice to which an unconfirmed amount was sent.
+    - `parts`: the bill's invoices, each with its paid amount.
     """
 
     amount: Decimal
@@ -93,11 +94,13 @@ def totals_of(
     shares: Sequence[Share],
     dust_limit_sats: int,
 ) -> Totals:
-    """Returns the sums of a bill from its shares, which are sorted oldest first.
+    """Returns the sums of a bill from its shares.
 
-    The bill is paid if something was received and nothing is missing, or if the missing
-    amount is below `dust_limit_sats`, so that no wallet can send it. The missing amount
-    is converted at the price of the last share that received something.
+    `shares` are in the order in which their invoices were closed; open ones come last.
+
+    The bill is paid if something was received, and the missing amount is either 0 or
+    too small for wallets to send (below `dust_limit_sats`). The missing amount is
+    converted to satoshis at the price of the last share that has received something.
     """
     worths = [worth_of(share, currency) for share in shares]
     paid = sum(worths, of_minor(0, currency))
@@ -119,11 +122,12 @@ def _overpaid_sats(
     shares: Sequence[Share],
     worths: Sequence[Decimal],
 ) -> list[int]:
-    """Returns, for each share in the order of `shares`, the satoshis that are excess.
+    """Returns how many satoshis of each share are excess, in the order of `shares`.
 
-    `excess` is the amount above the bill's, in the bill's currency. It is taken from
-    the last share first, then from the share before it, and so on, from each at most
-    its worth. What is taken from a share is converted to satoshis at the share's price.
+    `excess` is the amount that was paid above the bill's amount, in the bill's currency.
+    `worths` are the paid amounts of the shares. The excess is taken from the last share
+    first, at most its paid amount, then from the share before it, and so on. The amount
+    taken from a share is converted to satoshis at the share's price.
     """
     newest_first: list[int] = []
     for share, worth in zip(reversed(shares), reversed(worths), strict=True):
@@ -150,10 +154,11 @@ def related_ids(db: Database, rows: Iterable[Invoice]) -> set[str]:
 def recount(db: Database, row: Invoice, now: datetime) -> int:
     """Computes the sums of the invoice's bill again, and stores them.
 
-    Returns the satoshis of this invoice that exceed the bill's amount. If the bill has
-    ended, its sums stay as they are, and the result is 0. The result is also 0 if the
-    invoice belongs to no bill. Call it in the database transaction that changes the
-    invoice, while the merchant's balance is locked.
+    Returns how many satoshis of this invoice exceed the bill's amount. Returns 0 and
+    stores nothing if the invoice belongs to no bill, or if the bill has ended.
+
+    Call this function in the database transaction that changes the invoice, while the
+    merchant's balance is locked.
     """
     if row.bill_id is None:
         return 0

@@ -25,8 +25,8 @@ def show_form(
 ) -> Response:
     """Returns the page with the form for a new bill.
 
-    `field_errors` has the error about each invalid field, by the field's name.
-    `problem` is an error that is about no single field.
+    `field_errors` has an error message for each invalid field, by the field's name.
+    `problem` is an error message that is about no single field; "" if there is none.
     """
     return visit.page(
         "new_bill.html",

@@ -34,10 +34,10 @@ class Undone(NamedTuple):
 def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
     """Resumes a suspended series, and returns its first bill.
 
-    The next check creates the missed bills, but no more than those of a year. If `skip`
-    is True, no missed bill is created, and the series continues with the next period.
-    Raises ChangeRefused with the code `not_held` if the series is not suspended. Raises
-    CommandError if no bill has this id.
+    The next check (`blocktill check`) creates the missed bills, at most those of one
+    year. If `skip` is True, the missed bills are never created: the series continues
+    with the next period. Raises ChangeRefused with the code `not_held` if the series is
+    not suspended. Raises CommandError if no bill has this id.
     """
     with db.write():
         bill = RESOURCE.find(db, bill_id)
@@ -69,9 +69,9 @@ def _has_begun(first: Bill, number: int, zone: ZoneInfo, now: datetime) -> bool:
 
 
 def count_made_since(db: Database, since: datetime) -> dict[str, int]:
-    """Returns how many of the bills that each series created since `since` are still open.
+    """Returns the number of open bills that were created since `since`, by series id.
 
-    The first bill of a series is not counted. The result is by series id.
+    Only bills of series are counted, without the first bill of each series.
     """
     counts: dict[str, int] = {}
     for row in db.rows(queries.MADE_SINCE, since=to_ms(since)):
@@ -87,11 +87,12 @@ def undo(
     since: datetime,
     now: datetime,
 ) -> Undone:
-    """Ends the unpaid bills that a series has created since `since`.
+    """Ends the open bills that a series has created since `since`.
 
-    Sends no mail. Afterwards the series continues with the first period whose bill was
-    undone. If that period has begun, the series is suspended: otherwise its bills would
-    be created again before the owner decides. All changes are in one database
+    Keeps the first bill of the series, and bills that have received a payment. Sends no
+    mail. Afterwards the series continues with the first period whose bill was undone.
+    If that period has begun, the series is suspended: otherwise the next check would
+    create its bills again before the owner decides. All changes are in one database
     transaction.
     """
     with db.write():
@@ -149,7 +150,11 @@ def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> N
 
 
 def _move(db: Database, first: Bill, number: int, held_ms: int | None) -> None:
-    """Sets the next period of the series; `held_ms` suspends it from then on, if given."""
+    """Makes bill `number` the next bill of the series.
+
+    `held_ms` is the time since which the series is suspended, in unix milliseconds;
+    None if it is not.
+    """
     next_ms = period_ms(first, number, zone_at(db, first.merchant_id))
     period: Values = {"number": number, "next_ms": next_ms, "held_ms": held_ms}
     db.run(queries.MOVE, **period | {"id": first.id, "renews": first.renews})

@@ -64,7 +64,10 @@ for _part in hooks.of(hooks.PlugInOperations):
 
 
 def blueprint(service: Service) -> Blueprint | None:
-    """Returns the API, and pages for shops; None if the settings switch them off."""
+    """Returns the blueprint of the API and of the pages for shops.
+
+    Returns None if the settings switch both off.
+    """
     if not service.settings.greenfield:
         return None
     part = Blueprint("greenfield", __name__, template_folder="templates")
@@ -137,9 +140,10 @@ def _get_or_404(service: Service, prefix: str, id: str) -> Any:
 def error_answer(error: Exception) -> Response:
     """Returns the response to an error, in the form that plug-ins expect.
 
-    For a ValidationError, the body is a list of objects, each with a message and the
-    path of the invalid field. For any other error, the body is one object with `code`
-    and `message`, and with a field `error` that has both again.
+    For a ValidationError, the body is a list of objects, each with `message` and the
+    `path` of the invalid field. For any other error, the body is one object with the
+    fields `code`, `message` and `error`. `error` is an object with `code` and `message`
+    again.
     """
     if isinstance(error, ValidationError):
         return json_response(list(_mistakes(error.normalized_messages())), 422)

@@ -47,10 +47,11 @@ def lead_to_invoice(invoice_id: str = "") -> Response:
 
 
 def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:
-    """Returns the shop that may show the invoice in a frame; None if it has no shop.
+    """Returns which shop may show the invoice's page in a frame.
 
-    `origin` is the shop's origin. `leads_back` is True if the page returns the visitor
-    to the shop without a click.
+    The result is None if the invoice belongs to no shop. Otherwise it has two values:
+    `origin` is the scheme, host and port of the shop, and `leads_back` is True if the
+    page returns the visitor to the shop without a click.
     """
     if invoice.store_id is None:
         return None

@@ -1,6 +1,7 @@
 """The API operations on a shop's orders, which Greenfield calls invoices.
 
-Times are in unix seconds, amounts are strings.
+Each operation returns the fields of the JSON response. Times are in unix seconds,
+amounts are strings.
 """
 
 import json
@@ -56,7 +57,10 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """Returns the newest orders that match the query string. Archived ones are left out."""
+    """Returns the orders that match the query string, newest first, at most MOST_LISTED.
+
+    Archived orders are left out.
+    """
     filters = load_filters(bodies.OrderFilters(), request.args.items(multi=True))
     db = service.db
     tolerance = service.settings.underpayment_tolerance_percent

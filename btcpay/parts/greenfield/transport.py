@@ -32,6 +32,7 @@ WEBHOOKS = (
     "InvoiceCreated InvoiceReceivedPayment InvoiceProcessing InvoicePaymentSettled"
     " InvoiceSettled InvoiceExpired InvoiceInvalid"
 )
+ENDED = (InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED)
 Webhooks = list[tuple[str, dict[str, Any]]]
 
 
@@ -106,50 +107,53 @@ def webhooks_of(
     state: Mapping[str, Any],
     invoice: Invoice | None,
 ) -> Webhooks:
-    """Returns the webhooks to send for an event, in order: their names and further fields.
+    """Returns the webhooks to send for an event, in order.
 
-    `state` is the invoice's state that `publish` has stored with the event. It alone
-    determines which webhooks are sent. `invoice` is the current row, which gives values
-    of the fields; None if the caller needs only the names.
+    Each webhook is its name in Greenfield, and a dict of the fields that only webhooks
+    of this name have. `state` is the invoice's state that was stored with the event. It
+    alone determines which webhooks are sent. `invoice` is the current row, from which
+    values of the fields come; None if the caller needs only the names.
     """
-    status = state.get("status")
-    came_sats = state.get("received_sats", 0)
-    paid_sats = came_sats
-    if status == InvoiceStatus.PAID:
-        paid_sats += state.get("unapplied_sats", 0)
-    amount_sats = 0
+    over = {"overPaid": False}
     is_marked = False
     if invoice:
-        amount_sats = invoice.amount_sats
+        over = {"overPaid": _paid_sats(state) > invoice.amount_sats}
         is_marked = bool(invoice.settled_reason)
-    over = {"overPaid": paid_sats > amount_sats}
     payment = {
-        "afterExpiration": status in (InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED),
+        "afterExpiration": state.get("status") in ENDED,
         "paymentMethod": "BTC",
         "paymentMethodId": "BTC-CHAIN",
     }
-    is_whole = status == InvoiceStatus.OPEN and state.get("missing_sats") == 0
     payment_seen: Webhooks = [("InvoiceReceivedPayment", payment)]
-    if is_whole:
+    if state.get("status") == InvoiceStatus.OPEN and state.get("missing_sats") == 0:
         payment_seen.append(("InvoiceProcessing", over))
     payment_received: Webhooks = []
     if state.get("is_first_seen"):
         payment_received += payment_seen
     payment_received.append(("InvoicePaymentSettled", payment))
+    settled = over | {"manuallyMarked": is_marked}
+    expired = {"partiallyPaid": state.get("received_sats", 0) > 0}
     webhooks: dict[Kind, Webhooks] = {
         EventKind.INVOICE_CREATED: [("InvoiceCreated", {})],
         EventKind.INVOICE_PAYMENT_SEEN: payment_seen,
         EventKind.PAYMENT_RECEIVED: payment_received,
-        EventKind.INVOICE_PAID: [
-            ("InvoiceSettled", over | {"manuallyMarked": is_marked})
-        ],
-        EventKind.INVOICE_EXPIRED: [
-            ("InvoiceExpired", {"partiallyPaid": came_sats > 0})
-        ],
+        EventKind.INVOICE_PAID: [("InvoiceSettled", settled)],
+        EventKind.INVOICE_EXPIRED: [("InvoiceExpired", expired)],
         EventKind.INVOICE_CANCELED: [("InvoiceInvalid", {"manuallyMarked": True})],
         EventKind.INVOICE_REOPENED: [("InvoiceInvalid", {"manuallyMarked": False})],
     }
     return webhooks.get(kind, [])
+
+
+def _paid_sats(state: Mapping[str, Any]) -> int:
+    """Returns the satoshis that were received when the event happened.
+
+    For a paid invoice, they include those that came too late or in excess.
+    """
+    paid_sats: int = state.get("received_sats", 0)
+    if state.get("status") == InvoiceStatus.PAID:
+        paid_sats += state.get("unapplied_sats", 0)
+    return paid_sats
 
 
 def signature(secret: str, body: bytes) -> str:

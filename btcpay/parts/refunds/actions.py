@@ -34,10 +34,10 @@ class RefundRequest(NamedTuple):
     - `amount_sats`: the sum of the refund. None means what is left to send back.
     - `id`: the refund's id, derived from a form's id, so that a form that is sent twice
       creates one refund; None if there is no form.
-    - `left_sats`: what was left to send back when the form was shown. If it has
-      changed, the request is refused.
-    - `made_sats`: the sum of earlier refunds when `amount_sats` was computed from it;
-      None if it was not. If the sum has changed, the request is refused.
+    - `left_sats`: the number of satoshis that were left to send back when the form was
+      shown, as text. If this number has changed, the request is refused.
+    - `made_sats`: the sum of earlier refunds, if the caller has subtracted it to get
+      `amount_sats`; otherwise None. If this sum has changed, the request is refused.
     - `asked`: the money that was converted to `amount_sats`; None if nothing was
       converted.
     - `store_id`: the id of the plug-in's shop.
@@ -231,11 +231,11 @@ def _give_address(
 
 
 def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
-    """Applies the step CLEARED, which deletes the address, or CANCELED, which cancels.
+    """Applies one of two steps to a refund, and returns the changed refund.
 
-    After CLEARED, the payer can give a new address. Raises ChangeRefused with the code
-    `changed` if the refund's status does not allow the step. Raises CommandError if no
-    refund has this id.
+    CLEARED deletes the payer's address, so that the payer can give a new one. CANCELED
+    cancels the refund. Raises ChangeRefused with the code `changed` if the refund's
+    status does not allow the step. Raises CommandError if no refund has this id.
     """
     with lock_refund(db, refund_id) as row:
         return step(db, row, to, now)

@@ -1,4 +1,7 @@
-"""Stores which outputs in blocks send which refunds, as decide.py decides it."""
+"""Stores which outputs in blocks send which refunds. The decision is made in decide.py.
+
+An output sends a refund if it is the merchant's payment to the refund's address.
+"""
 
 import json
 import logging
@@ -30,8 +33,9 @@ def decide_again(
 ) -> None:
     """Decides again which outputs to these scripts send which refunds, and stores the result.
 
-    `lost_outputs` are outputs that a reorganisation has removed. Call it in the
-    database transaction that stores or deletes the outputs, while `meta.lock` is held.
+    `scripts` are in hex. `lost_outputs` are outputs that a reorganisation has removed.
+    Call this function in the database transaction that stores or deletes the outputs,
+    while `meta.lock` is held.
     """
     merchant_ids: set[int] = set()
     for script in scripts:
@@ -101,7 +105,7 @@ def _undo(
     changed_outputs: Iterable[RefundOutput],
     now: datetime,
 ) -> None:
-    """Marks changed refunds as not sent, and records which repeated payments do not count now."""
+    """Marks changed refunds as not sent, and records that repeated payments have changed."""
     for output in changed_outputs:
         if output.again_of:
             outpoint = (output.txid, output.vout)

@@ -27,9 +27,9 @@ Prices = Mapping[str, Decimal]
 def matches(db: Database, height: int, block: ProvenBlock) -> OutputsByScript:
     """Returns the outputs of a block that may send refunds, by script in hex.
 
-    An output is the transaction's position in the block, the vout and the satoshis. If
-    there are more outputs than the refunds can use, the others are left out: anybody
-    can pay to a refund's address in thousands of outputs.
+    An output is a tuple: the transaction's position in the block, the vout and the
+    satoshis. Outputs that the refunds cannot need are left out, since anybody can pay
+    to a refund's address in thousands of outputs.
     """
     since: Values = {"height": height, "since": height - WATCHED_BLOCKS}
     refunds_by_script = group_by(
@@ -55,8 +55,9 @@ def connect_block(
 ) -> None:
     """Stores the outputs found in a block, and decides again which refunds are sent.
 
-    Also stores a proof of each transaction, and the prices. `matches` has the found
-    outputs by script in hex. `prices` has the price of one bitcoin by currency.
+    `matches` is the result of the function `matches` for this block. With each
+    transaction, stores a proof and the prices. `prices` has the price of one bitcoin by
+    currency.
     """
     rows = _output_rows(block, height, matches)
     texts_by_currency = {code: str(price) for code, price in prices.items()}

@@ -82,7 +82,8 @@ def create(
 def confirm_sent(shell: Shell, refund_id: str, output: str | None) -> None:
     """Say that this output was the refund, although it pays another sum.
 
-    Without an output it lists what came to the refund's address and is no refund so far.
+    Without an output, the command lists the outputs to the refund's address that are no refund
+    so far.
     """
     row = RESOURCE.find(shell.db, refund_id)
     if output is None:

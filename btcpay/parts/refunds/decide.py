@@ -1,4 +1,4 @@
-"""Decides which outputs in the chain send which refunds.
+"""Decides which outputs in the chain are the merchant's payments of which refunds.
 
 Each decision is about the refunds to one address. All functions compute their result
 from their arguments alone.
@@ -27,9 +27,9 @@ Paid = tuple[int, int, int]
 class Decision(NamedTuple):
     """The result of a decision about the refunds to one address.
 
-    - `sent`: by the id of each sent refund, the output that sends it.
-    - `repeated`: by output, the id of the refund that the output seems to send a second
-      time.
+    - `sent`: the output that sends each sent refund, by the refund's id.
+    - `repeated`: the id of the refund that an output seems to send a second time, by
+      the output.
     """
 
     sent: dict[str, RefundOutput]
@@ -37,10 +37,11 @@ class Decision(NamedTuple):
 
 
 def worth_keeping(sums_sats: Iterable[int], outputs: Sequence[Paid]) -> list[Paid]:
-    """Returns the outputs of a block to one script that the refunds to the script may need.
+    """Selects from a block's outputs to one script those that refunds may need.
 
-    `sums_sats` are the sums of these refunds. An output is its position, its vout and
-    its satoshis. The result is in block order. It contains, for each sum:
+    `sums_sats` has the sum of each refund to this script. `outputs` are tuples: the
+    transaction's position in the block, the vout and the satoshis. The result is in
+    block order. It contains, for each sum:
 
     1. one output per refund of exactly this sum, and up to MOST_UNUSED more outputs of
        this sum, which may be repeated payments;
@@ -71,9 +72,10 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
     2. The other outputs are processed in chain order. Each output sends the oldest
        refund of exactly its sum that is not sent yet. Its block must be above
        `above_height`, the height of the tip when the payer gave the address.
-    3. An output that sends no refund repeats a payment, if a refund of exactly its sum
-       was sent at most a week of blocks before. All other outputs are shown to the
-       merchant. They count only if the merchant names them.
+    3. An output that sends no refund may repeat a payment: it does so if another output
+       has sent a refund of exactly its sum, no more than a week of blocks before. All
+       other outputs are shown to the merchant. They count only if the merchant names
+       them.
     """
     in_order = sorted(outputs, key=_IN_CHAIN)
     outputs_by_refund = _outputs_named(refunds, in_order)
@@ -91,7 +93,7 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
             unused.append(output)
     repeated: dict[RefundOutput, str] = {}
     for output in unused:
-        refund_id = _id_of_sent_before(refunds, output, outputs_by_refund)
+        refund_id = _id_of_repeated(refunds, output, outputs_by_refund)
         if refund_id:
             repeated[output] = refund_id
     return Decision(outputs_by_refund, repeated)
@@ -128,17 +130,19 @@ def _refunds_of_sum(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refun
     return matching
 
 
-def _id_of_sent_before(
+def _id_of_repeated(
     refunds: Sequence[Refund],
     output: RefundOutput,
     outputs_by_refund: dict[str, RefundOutput],
 ) -> str | None:
-    """Returns the id of a refund of this sum that was sent shortly before; None if none was.
+    """Returns the id of the refund that `output` seems to send a second time.
 
-    "Shortly" means at most WATCHED_BLOCKS blocks before the block of `output`.
+    It is a refund of exactly this sum that another output sends. The block of `output`
+    is at most WATCHED_BLOCKS above the block of that other output. Returns None if
+    there is no such refund.
     """
     for refund in _refunds_of_sum(refunds, output):
-        before = outputs_by_refund.get(refund.id)
-        if before and output.block_height <= before.block_height + WATCHED_BLOCKS:
+        first = outputs_by_refund.get(refund.id)
+        if first and output.block_height <= first.block_height + WATCHED_BLOCKS:
             return refund.id
     return None

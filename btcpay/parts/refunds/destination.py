@@ -36,11 +36,16 @@ class Destination(NamedTuple):
 def parse(db: Database, network: Network, text: str, amount_sats: int) -> Destination:
     """Parses a payer's text: an address, or a URI with an address (BIP21, BIP321).
 
-    Raises ChangeRefused if it cannot be used. The codes are `malformed`, `demanding`
-    (the URI has an unknown requirement), `lightning`, `silent` (a silent payment
-    address), `payment_code` (a code for many addresses), `other_network`, `kind` (a
-    script type not searched for in blocks), `own` (an address of this service) and
-    `dust` (too small an amount for the address).
+    Raises ChangeRefused if no refund can be sent there. The code says why:
+
+    - `malformed`: the text has no address.
+    - `demanding`: the URI has an unknown requirement.
+    - `lightning`, `silent`, `payment_code`: the text has a Lightning invoice, a silent
+      payment address, or a code for many addresses (BIP47) instead of an address.
+    - `other_network`: the address is for another network.
+    - `kind`: blocks are not searched for scripts of this type.
+    - `own`: the address belongs to this service.
+    - `dust`: wallets cannot send so small an amount (`amount_sats`) to the address.
     """
     try:
         addresses = addresses_of(text)

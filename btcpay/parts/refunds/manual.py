@@ -41,11 +41,12 @@ def read_outpoint(text: str) -> Outpoint:
 
 
 def candidates(db: Database, refund: Refund) -> list[RefundOutput]:
-    """Returns the outputs to the refund's address from which the merchant can choose.
+    """Returns the outputs from which the merchant can choose the one that sent the refund.
 
-    They have not sent a refund, and the nearest sum comes first. Only blocks above the
-    tip at which the address was given count. There are at most MOST_CANDIDATES; none if
-    the refund is not ready to be sent.
+    These outputs pay to the refund's address, have sent no refund, and are in blocks
+    that were not known yet when the payer gave the address. The output with the nearest
+    sum comes first. The result has at most MOST_CANDIDATES outputs. It is empty if the
+    refund is not ready to be sent.
     """
     if refund.status != RefundStatus.READY:
         return []
@@ -69,11 +70,13 @@ def confirm_sent(
 ) -> Refund:
     """Stores that this output sent the refund, and returns the refund.
 
-    The refund counts as sent as long as a block contains the output. If the output has
-    sent this refund already, nothing changes. Raises ChangeRefused with the code
-    `changed` if the refund is not ready to be sent. Raises ChangeRefused with the code
-    `output` if no block has such an output to the refund's address, or if the output
-    has sent another refund. Raises CommandError if no refund has this id.
+    From then on, the refund counts as sent as long as a block contains the output. If
+    the output has sent this refund already, nothing changes.
+
+    - Raises ChangeRefused with the code `changed` if the refund is not ready to be sent.
+    - Raises ChangeRefused with the code `output` if no block has such an output to the
+      refund's address, or if the output has sent another refund.
+    - Raises CommandError if no refund has this id.
     """
     with steps.lock_refund(db, refund_id) as row:
         if (row.tx_hash, row.vout) == outpoint:

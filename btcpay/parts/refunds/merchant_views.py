@@ -37,7 +37,7 @@ MOST = 50  # the maximum number of refunds in each list on the page
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
-    """Returns the method, path and view function of each of the merchant's pages."""
+    """Returns the method, path and view function of each merchant's page about refunds."""
     return [
         ("GET", "/merchant/refunds", show),
         ("GET", "/merchant/refunds/pay-many", download),
@@ -87,10 +87,10 @@ def show(visit: Visit) -> Response:
 
 
 def download(visit: Visit) -> Response:
-    """Returns a file with which a wallet sends several refunds by one transaction.
+    """Returns a CSV file, with which a wallet sends several refunds by one transaction.
 
-    It contains the refunds to be sent, except those that may have been sent already:
-    the page asks the merchant about them.
+    The file contains the refunds to be sent. A refund that may have been sent already
+    is left out: the page of refunds asks the merchant about it.
     """
     db = visit.service.db
     own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
@@ -103,7 +103,7 @@ def download(visit: Visit) -> Response:
 
 
 def make(visit: Visit, id: str) -> Response:
-    """Creates a refund and redirects (303) to the list of refunds.
+    """Creates a refund of the invoice `id`, and redirects (303) to the list of refunds.
 
     If that fails, redirects to the invoice's page, which shows the error. If the
     browser sends the same form twice, only one refund is created.
@@ -160,9 +160,10 @@ def _order_of(visit: Visit, invoice_id: str) -> actions.RefundRequest:
 
 
 def confirm_sent(visit: Visit, id: str, output: str) -> Response:
-    """Stores that `output`, which pays another sum, sent the refund, as the merchant says.
+    """Stores the merchant's statement that `output` sent the refund.
 
-    `output` is "txid:vout". Redirects (303) to the list of refunds.
+    `output` is "txid:vout". It pays another sum than the refund's. Redirects (303) to
+    the list of refunds.
     """
     visit.get_or_404(queries.BY_ID, "rfd", id)
     service = visit.service
@@ -196,7 +197,7 @@ def today_lines(counts: Mapping[str, int]) -> list[Line]:
 
 
 def inbox_lines(visit: Visit) -> list[Line]:
-    """Returns the lines of `today_lines`, with the number from the database."""
+    """Returns a sentence with the number of refunds to be sent; [] if there are none."""
     own: Values = {"merchant_id": visit.merchant_id}
     (to_send_count,) = visit.service.db.get(queries.TO_SEND_COUNT, **own)
     return _lines_of(to_send_count)
@@ -214,7 +215,8 @@ def _lines_of(to_send_count: int) -> list[Line]:
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     """Returns a sentence with the sums that were sent back, by currency.
 
-    Refunds count if since_ms <= time of sending < before_ms, in unix milliseconds.
+    Returns [] if nothing was sent back. A refund counts if
+    since_ms <= time of sending < before_ms, in unix milliseconds.
     """
     sums_by_currency = defaultdict[str, Decimal](Decimal)
     span: Values = {
@@ -244,9 +246,9 @@ def invoice_card(
     row: InvoiceWith,
     came_sats: int,
 ) -> tuple[str, dict[str, Any]] | None:
-    """Returns the template for the refunds on an invoice's page, and the values for it.
+    """Returns the card about refunds on an invoice's page: a template and its values.
 
-    Returns None if the invoice has received nothing that could be sent back.
+    `came_sats` are the satoshis that could be sent back. Returns None if they are 0.
     """
     if not came_sats:
         return None

@@ -54,9 +54,10 @@ class _Sum(NamedTuple):
     money: Money | None = None
 
     def money_of(self, part_sats: int) -> Money | None:
-        """Returns the share of the money that a part of the satoshis has.
+        """Returns the money from which `part_sats`, a part of the sum, were converted.
 
-        Returns None if the sum was not converted, or if the share rounds to nothing.
+        Returns None if the sum was not converted from money, or if that money is less
+        than half the currency's smallest unit.
         """
         if self.money is None or not self.sats:
             return None
@@ -124,7 +125,7 @@ def _sum_of_variant(
     body: Json,
     came_sats: int,
 ) -> _Sum:
-    """Returns the sum of the refund, by the variant that the shop names."""
+    """Returns the sum of the refund by the rule (`refundVariant`) that the shop has chosen."""
     match body["refundVariant"]:
         case "RateThen":
             return _Sum(came_sats)

@@ -89,7 +89,7 @@ def note(
     by: Outpoint | None = None,
     sent_sats: int | None = None,
 ) -> None:
-    """Adds an event to the history of the refund's invoice. Does nothing without an invoice.
+    """Adds an entry about the refund to its invoice's history, if it has an invoice.
 
     `by` is the output that sent the refund. `sent_sats` is the sum of this output; it
     is recorded only if it differs from the refund's sum.

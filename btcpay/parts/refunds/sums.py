@@ -27,11 +27,12 @@ Basis = Literal["excess", "all"]
 
 
 class Default(NamedTuple):
-    """The default sum of a refund: the basis minus all earlier refunds.
+    """The sum of a refund whose request states no sum.
 
-    `basis` is "excess" (what was paid above the invoice's amount) or "all" (everything
-    that was received). `left_sats` is the default sum. It is 0 if earlier refunds have
-    reached the basis, so that a repeated request creates no second refund.
+    - `basis`: "excess" is the sum that was paid above the invoice's amount, "all" is the
+      whole sum that was received.
+    - `left_sats`: the basis minus all earlier refunds. It is 0 if earlier refunds have
+      reached the basis, so that a repeated request creates no second refund.
     """
 
     basis: Basis
@@ -39,12 +40,14 @@ class Default(NamedTuple):
 
 
 def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> Default:
-    """Returns the default sum of a refund. `refunds` are the invoice's, oldest first.
+    """Returns the sum of a refund of this invoice whose request states no sum.
 
-    The basis of the first refund of a paid invoice is the excess. If there is no
-    excess, or if the invoice is not paid, it is the whole received sum. A later refund
-    has the basis of the first refund with a basis, even if that refund was canceled or
-    the received sum has changed since.
+    `came_sats` is the received sum. `refunds` are the invoice's earlier refunds, oldest
+    first.
+
+    The basis is "excess" if the invoice is paid and has received more than its amount,
+    else "all". But if an earlier refund has a basis, that basis is used again, even if
+    that refund was canceled or the received sum has changed since.
     """
     excess_sats = 0
     if invoice.status == InvoiceStatus.PAID:
@@ -73,7 +76,7 @@ def refunds_of(db: Database, invoice_id: str) -> list[queries.RefundWith]:
 
 
 def total_sats_of(refunds: Sequence[Refund]) -> int:
-    """Returns the sum of these refunds in satoshis, without canceled ones."""
+    """Returns the sum of these refunds in satoshis. Canceled refunds are left out."""
     return sum(
         row.amount_sats for row in refunds if row.status != RefundStatus.CANCELED
     )
@@ -88,9 +91,10 @@ def is_sent_twice(db: Database, invoice_id: str) -> bool:
 def worth_of(row: queries.RefundWith) -> Money | None:
     """Returns the value of a refund in a currency, for people to read.
 
-    This is the amount of money that the request stated, else the value at the invoice's
-    exchange rate; None if there is neither. If another sum than the refund's was sent,
-    the value is in proportion to that sum.
+    The value is the amount of money that the request stated. If it stated none, the
+    value is computed at the invoice's exchange rate. Returns None if there is no
+    exchange rate either. If another sum than the refund's was sent, the value is that
+    of the sent sum.
     """
     sats = row.sent_sats or row.amount_sats
     if row.asked_amount is not None:
