@@ -9,6 +9,7 @@ import pytest
 from btcpay.merchants import keys
 from btcpay.notify import receivers
 from btcpay.notify.outbox import Outbox, new_send
+from btcpay.values.times import from_ms, iso
 from storage.queries import receivers as stored_receivers
 from tests.support.fake_esplora import Terminal
 from tests.support.merchant_browser import MerchantBrowser
@@ -165,6 +166,27 @@ def test_a_webhooks_page_says_what_was_answered_and_sends_an_event_again(
     assert receiver.ids == [id] * 3
     assert browser.post(f"{path}/events/evt_nobodys/send").status_code == 404
     assert "goes out once more" in browser.page(f"{path}?done=again").source
+
+
+def test_two_webhooks_of_one_address_are_told_apart(shop, browser):
+    hooks = []
+    for _ in range(2):
+        shop.clock.move(days=1)
+        hooks.append(
+            receivers.add(
+                shop.service.db,
+                shop.merchant_id,
+                "https://shop.example.com/paid",
+                None,
+                [],
+                shop.clock(),
+            )
+        )
+    listed = browser.page("/webhooks").source
+    for hook in hooks:
+        created = f'<time datetime="{iso(from_ms(hook.created_ms))}">'
+        for source in (listed, browser.page(f"/webhooks/{hook.id}").source):
+            assert f">{hook.id}<" in source and created in source
 
 
 @pytest.mark.both_databases
