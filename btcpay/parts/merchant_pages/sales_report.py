@@ -11,7 +11,7 @@ from flask import Response
 from btcpay import hooks
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, places_of
-from btcpay.values.times import date_of, number_of, start_of
+from btcpay.values.times import date_of, day_of, number_of, start_of
 from btcpay.web.pages.visit import Line
 from storage.models import MerchantDay
 from storage.queries.totals import days
@@ -19,7 +19,6 @@ from storage.queries.totals import days
 # The top of a chart is one of these numbers times a power of ten. Half of it is a round number
 # too.
 ROUND = (2, 4, 6, 8, 10)
-EARLIEST = date(2009, 1, 1)  # Bitcoin began in this month
 
 
 class PaymentSum(NamedTuple):
@@ -105,10 +104,12 @@ def sums_to_show(
 def show_month(visit: Visit) -> Response:
     """Shows the page of the month in `?month=2026-11`; by default, of the current month.
 
-    One SQL statement loads the days of this month and of the month before.
+    No month before the shop's first one is offered. One SQL statement loads the days of
+    this month and of the month before.
     """
     today = visit.now.astimezone(visit.zone).date()
-    first = _first_of(visit.query.get("month", ""), today)
+    earliest = _first_month(visit)
+    first = _first_of(visit.query.get("month", ""), earliest, today)
     before = (first - timedelta(days=1)).replace(day=1)
     after = (first + timedelta(days=31)).replace(day=1)
     last = after - timedelta(days=1)
@@ -123,7 +124,7 @@ def show_month(visit: Visit) -> Response:
         if part.month_lines:
             lines += part.month_lines(visit, since_ms, before_ms)
     month_before = None
-    if before >= EARLIEST:
+    if before >= earliest:
         month_before = before
     month_after = None
     if after <= today:
@@ -154,16 +155,27 @@ def _has_sales(rows: Sequence[MerchantDay], first: date, last: date) -> bool:
     return any(row.payments for row in rows if row.day in days_to_send)
 
 
-def _first_of(month: str, today: date) -> date:
+def _first_month(visit: Visit) -> date:
+    """Returns the first day of the month in which the shop began, in its time zone."""
+    created_ms, first_day = visit.service.db.get(
+        days.BEGINNING, merchant_id=visit.merchant_id
+    )
+    began = day_of(created_ms, visit.zone)
+    if first_day is not None:
+        began = min(began, first_day)
+    return date_of(began).replace(day=1)
+
+
+def _first_of(month: str, earliest: date, today: date) -> date:
     """Returns the first day of the requested month.
 
-    If the month is invalid, in the future or before EARLIEST, returns the first day of
+    If the month is invalid, in the future or before `earliest`, returns the first day of
     the current month.
     """
     try:
         first = date.fromisoformat(f"{month}-01")
     except ValueError:
         return today.replace(day=1)
-    if EARLIEST <= first <= today:
+    if earliest <= first <= today:
         return first
     return today.replace(day=1)

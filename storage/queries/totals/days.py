@@ -21,6 +21,15 @@ BETWEEN = (
     .where(_OWN, MerchantDay.day.between(param("first"), param("last")))
     .order_by(MerchantDay.day)
 )
+# When the merchant was added, and the first day with a payment. A wrong clock can have added the
+# merchant later than that.
+BEGINNING = rows_as(
+    tuple[int, int | None],
+    Merchant.select(
+        Merchant.created_ms,
+        MerchantDay.select(fn.MIN(MerchantDay.day)).where(_OWN).alias("first_day"),
+    ).where(Merchant.id == param("merchant_id")),
+)
 _ZONE = Merchant.select(Merchant.timezone).where(Merchant.id == param("merchant_id"))
 
 _TOTALS = (

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from btcpay.backup.write import note_backup
 from btcpay.chain.look_ahead import note_used_ahead
+from btcpay.values.times import to_ms
 from storage.queries import merchants, meta
 from storage.sqlite import create_file
 from tests.support.builders import pay
@@ -156,7 +157,29 @@ def test_a_month_of_the_shops_zone_stands_beside_the_month_before(shop, browser)
         assert (
             "So far" in running.texts["this-USD"] and 'rel="next"' not in running.source
         )
-    assert "Nothing was received" in browser.page("/month?month=2009-01").source
+
+
+def test_the_months_begin_with_the_one_in_which_the_shop_began(shop, browser, clock):
+    """That of its first payment, if a wrong clock had added the shop later."""
+    began = clock.at = datetime(2026, 3, 31, 20, tzinfo=UTC)  # in Tokyo it is April
+    shop.sql("UPDATE merchant SET timezone = 'Asia/Tokyo'")
+    shop.sql(f"UPDATE merchant SET created_ms = {to_ms(began)}")  # noqa: S608
+    clock.at = datetime(2026, 5, 15, tzinfo=UTC)
+    browser.log_in()
+    may = browser.page("/month")
+    assert "April 2026" in may.texts["before-USD"] and 'rel="prev"' in may.source
+    april = browser.page("/month?month=2026-04")
+    assert "Nothing was received" in april.source
+    assert 'rel="prev"' not in april.source and "before-USD" not in april.texts
+    assert "before-USD" in browser.page("/month?month=2026-03").texts  # May
+    clock.at = datetime(2026, 2, 15, tzinfo=UTC)
+    pay(shop, shop.invoice())
+    clock.at = datetime(2026, 5, 16, tzinfo=UTC)
+    browser.log_in()
+    february = browser.page("/month?month=2026-02")
+    assert "1 payment" in february.texts["this-USD"]
+    assert 'rel="prev"' not in february.source
+    assert 'rel="prev"' in browser.page("/month?month=2026-03").source
 
 
 def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
