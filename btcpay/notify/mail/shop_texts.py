@@ -84,18 +84,21 @@ def evening(
     if is_today:
         day_name = words.gettext("Today")
     amount, payments = _sales(day, language)
-    sentence = words.gettext("%(day)s: %(amount)s in %(payments)s; %(needs)s") % {
+    values = {
         "day": day_name,
         "amount": amount,
         "payments": payments,
         "needs": needs % {"number": formats.whole(attention_count, language)},
     }
+    subject = words.gettext("%(day)s: %(amount)s in %(payments)s; %(needs)s") % values
+    # The mail itself has the amount above the sentence, in large type.
+    sentence = words.gettext("%(day)s: %(payments)s; %(needs)s") % values
     earlier = []
     if before:
         sales = " · ".join(_sales(before, language))
         earlier.append((formats.day(before.day, language), sales))
     link = _shop_link(pages_url, language)
-    return MailText(language, sentence, [sentence], earlier, link, amount=amount)
+    return MailText(language, subject, [sentence], earlier, link, amount=amount)
 
 
 def _sales(day: Day, language: str) -> tuple[str, str]:
