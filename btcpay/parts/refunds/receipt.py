@@ -4,17 +4,26 @@ from markupsafe import Markup
 
 from btcpay import hooks
 from btcpay.languages import formats
-from btcpay.parts.refunds import sent_queries
+from btcpay.parts.refunds import queries
+from btcpay.parts.refunds.sums import worth_of
 from btcpay.web.pages.languages import bitcoin, current_language, gettext
 from storage.database import Database
 
 
 def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
-    """Returns a line for each of the invoice's refunds that is in a block, in block order."""
+    """Returns a line for each of the invoice's refunds that is in a block, in block order.
+
+    It has the same sums as the refund's page: money, if its value is known, and bitcoin.
+    """
+    language = current_language()
     lines: list[hooks.ReceiptLine] = []
-    for row in db.rows(sent_queries.SENT_OF_INVOICE, invoice_id=invoice_id):
-        height = formats.whole(row.sent_height or 0, current_language())
+    for row in db.rows(queries.SENT_OF_INVOICE, invoice_id=invoice_id):
+        height = formats.whole(row.sent_height or 0, language)
         amount = bitcoin(row.sent_sats or 0)
+        worth = worth_of(row)
+        if worth is not None:
+            money = formats.format_money(worth, language)
+            amount = Markup("{} · {}").format(money, amount)
         text = gettext("%(amount)s in block %(height)s", amount=amount, height=height)
         lines.append(hooks.ReceiptLine(gettext("Sent back"), Markup(text), "refund"))
     return lines
@@ -22,7 +31,7 @@ def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
 
 def returned_sats(db: Database, invoice_id: str) -> int:
     """Returns the sum in satoshis of those refunds of the invoice that are in blocks."""
-    rows = db.rows(sent_queries.SENT_OF_INVOICE, invoice_id=invoice_id)
+    rows = db.rows(queries.SENT_OF_INVOICE, invoice_id=invoice_id)
     return sum(row.sent_sats or 0 for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""SQL statements about sent refunds, for receipts and exports."""
+"""SQL statements about sent refunds, for exports."""
 
 from types import SimpleNamespace
 
@@ -8,12 +8,6 @@ from btcpay.parts.refunds.models import Refund, RefundTransaction
 from storage.models import Invoice
 from storage.queries.lists import keyset
 from storage.statement import eq, param, rows_as
-
-SENT_OF_INVOICE = (
-    Refund.select(Refund.sent_sats, Refund.sent_height)
-    .where(eq(Refund.invoice_id), Refund.sent_height.is_null(False))
-    .order_by(Refund.sent_height, Refund.seq)
-)
 
 
 class SentRefund(Refund):

@@ -1,5 +1,7 @@
 """The payer's page: an address is shown back, kept at a second press, and followed to its block."""
 
+import re
+
 import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
@@ -93,13 +95,21 @@ def test_each_state_says_what_happens_next_in_every_language(till, refund):
     assert len(set(states[0].values())) == len(LANGUAGES)
 
 
-def test_the_receipt_says_what_was_sent_back(till, refund):
+def test_the_receipt_says_what_was_sent_back_in_money_and_in_bitcoin(till, refund):
     send(till, give(till, refund, address(1)))
     till.mine()
-    receipt = f"/pay/{refund.invoice_id}"
-    assert 'class="refund"' not in till.shop.client.get(receipt).text
+
+    def line():
+        source = till.shop.client.get(f"/pay/{refund.invoice_id}").text
+        cell = re.search(r'<dd class="refund">(.*?)</dd>', source)
+        return cell and re.sub("<[^>]*>", "", cell[1])
+
+    assert line() is None
     till.check()
-    assert 'class="refund"' in till.shop.client.get(receipt).text
+    height = found(till, refund).sent_height
+    assert line() == f"$25.00 · 0.00041667 BTC in block {height:,}"
+    till.shop.sql("UPDATE refund SET asked_amount = '22.50', asked_currency = 'EUR'")
+    assert line().startswith("€22.50 · 0.00041667 BTC in block ")
 
 
 def test_who_got_a_refund_twice_reads_where_one_may_go_back_to(till):
