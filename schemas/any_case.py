@@ -56,7 +56,10 @@ class AnyCase(Body):
 
 
 class Word(fields.String):
-    """A field that accepts one of `words` in any case. It is loaded as `words` spells it."""
+    """A text field that accepts one of `words` in any case.
+
+    The loaded value has the spelling of `words`.
+    """
 
     def __init__(self, words: Iterable[str], **kwargs: Any) -> None:
         self.words = {word.lower(): word for word in words}
@@ -69,9 +72,9 @@ class Word(fields.String):
 
 
 class Unknown(fields.String):
-    """A filter of the API that shop plug-ins expect, but which this service lacks.
+    """A filter that shop plug-ins may send, but that this service does not have.
 
-    Every value is refused.
+    Every value raises ValidationError.
     """
 
     def _deserialize(self, *_: Any, **__: Any) -> Any:
@@ -97,9 +100,10 @@ class Words(fields.List[Any]):
 
 
 def value_of(data: dict[str, Any], name: str) -> Any:
-    """Returns the value under this name in upper or lower case; None if it is missing.
+    """Returns the value of the field `name`, which may be spelled in any case.
 
-    If several spellings of the name are given, the exact one wins.
+    If several spellings of the name are given, the exact one wins. Returns None if the
+    field is missing.
     """
     if name in data:
         return data[name]

@@ -22,7 +22,7 @@ def says(description: str, *examples: Any) -> dict[str, Any]:
 
 
 def maybe(description: str, *examples: Any) -> dict[str, Any]:
-    """Returns the arguments of a field that may be null: description and examples."""
+    """Returns the arguments of a field that may be null: those of `says`, and `allow_none`."""
     return says(description, *examples) | {"allow_none": True}
 
 

@@ -17,9 +17,8 @@ from btcpay.values.errors import InvalidRequest
 from schemas.fields import Number, Text, maybe, says
 
 MAX_USD = 1_000_000
-MAX_AMOUNT = (
-    10**11
-)  # in any currency; a dollar has at most about 100,000 units of another
+# In any currency. A dollar is worth at most about 100,000 units of another currency.
+MAX_AMOUNT = 10**11
 MAX_HOURS = 8_760
 
 
@@ -65,7 +64,8 @@ class NewInvoice(Body):
 class NewPricedInvoice(NewInvoice):
     """The fields of a new invoice from a command or a page, in any currency.
 
-    Other code checks the number of the amount's decimals.
+    The currency is not known here, so the caller must check that the amount does not
+    have more decimals than the currency.
     """
 
     class Meta(Body.Meta):
@@ -155,7 +155,12 @@ class NewPaymentLink(Body):
 
 def _mode_of(link: Mapping[str, Any]) -> str:
     """Returns the link's amount mode. By default a link with a price is fixed."""
-    return link.get("amount_mode") or ("fixed" if "amount_usd" in link else "flexible")
+    mode: str | None = link.get("amount_mode")
+    if mode:
+        return mode
+    if "amount_usd" in link:
+        return "fixed"
+    return "flexible"
 
 
 class NewPricedLink(NewPaymentLink):
@@ -164,7 +169,9 @@ class NewPricedLink(NewPaymentLink):
     The amounts are in the link's currency, although their names end with `_usd`.
     """
 
-    amount_usd, min_amount_usd, max_amount_usd = (Number(MAX_AMOUNT) for _ in range(3))
+    amount_usd = Number(MAX_AMOUNT)
+    min_amount_usd = Number(MAX_AMOUNT)
+    max_amount_usd = Number(MAX_AMOUNT)
 
 
 # Created once: creating an instance takes ten times as long as loading a body.

@@ -47,7 +47,7 @@ class Resource(Schema):
             for name, field in all_fields
             if isinstance(field, HostedUrl)
         ]
-        # of about 1 kB each
+        # keeps at most 500 texts, of about 1 kB each
         self._text = functools.lru_cache(maxsize=500)(self._as_text)
 
     def dump(self, obj: Any, **_: Any) -> dict[str, Any]:

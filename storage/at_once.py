@@ -77,9 +77,10 @@ def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
 
 
 def queue(db: Database, query: Query, values_list: Iterable[Values]) -> None:
-    """Runs the query for each set of values, if the number of changed rows is not needed.
+    """Runs the query for each set of values, and returns nothing.
 
-    If there is only one set, `Database.queue` runs the query.
+    If there is only one set, `Database.queue` runs the query, which may save a network
+    round trip.
     """
     many = list(values_list)
     if len(many) == 1:

@@ -31,7 +31,9 @@ SQLITE_PRAGMAS = {
     "cache_size": -512,
 }
 LOCK_WAIT_S = 10
-SHORT_WAIT_MS = 100  # of `write_if_free`; a commit takes less
+SHORT_WAIT_MS = (
+    100  # how long `write_if_free` waits for other processes; a commit takes less
+)
 _AS_IT_IS = nullcontext()
 
 Row = dict[str, Any]
@@ -184,12 +186,12 @@ class Database:
 
     @contextmanager
     def write_if_free(self) -> Iterator[None]:
-        """Runs the block in a transaction that waits for others a fraction of a second only.
+        """Runs the block in a transaction, unless the database is busy.
 
-        It is for data that may be lost. If the database is busy, raises TooManyWait or
-        another OperationalError, and no other thread then fails too. On SQLite the
-        commit does not wait for the disk, so that a power cut may lose it. Do not call
-        it in a transaction.
+        Use it for data that may be lost. It waits at most SHORT_WAIT_MS for each lock.
+        Then it raises TooManyWait or another OperationalError. This error is not passed
+        on to threads that wait in `write`. On SQLite a power cut may lose the commit
+        (see `unforced`). Do not call it in a transaction.
         """
         if self.is_server:
             with self._borrow(self._places.if_free()), self.connection.atomic():
@@ -222,10 +224,9 @@ class Database:
     def unforced(self) -> Iterator[None]:
         """On SQLite, lets commits in the block return without waiting for the disk.
 
-        They are then not followed by fsync, so that a power cut may lose them, but no
-        other data; if the process is killed, they stay. The next commit outside such a
-        block forces them onto the disk too. Do not call it in a transaction. It does
-        nothing on PostgreSQL.
+        No fsync follows these commits. A power cut may lose them; the death of the
+        process does not. The next commit outside of such a block forces them to disk.
+        Do not call it in a transaction. It does nothing on PostgreSQL.
         """
         if self.is_server:
             yield
@@ -285,7 +286,8 @@ class Database:
     ) -> tuple[Statement, Any]:
         """Runs the query, and returns its compiled statement and the cursor.
 
-        It bypasses peewee's own `execute`, which costs time for logging.
+        `kind` is the class that compiles the query. Does not call peewee's own
+        `execute`, because that takes time for logging.
         """
         statement = self._compiled(query, kind)
         cursor = self.connection.run(statement.sql, statement.arguments(values))
@@ -317,9 +319,9 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def place_of(url: str) -> str:
-    """Returns the database's file, or its name and host, without user and password.
+    """Returns a text that names the database at a BLOCKTILL_DATABASE_URL, without its password.
 
-    `url` is a BLOCKTILL_DATABASE_URL.
+    It is the path of the SQLite file, or "NAME on HOST" for PostgreSQL.
     """
     path = sqlite_path(url)
     parts = urlsplit(url)
@@ -338,12 +340,12 @@ def open_database(url: str) -> Database:
     if path:
         refuse_old_library()
         file = f"file://{quote(str(path.absolute()))}?mode=rw"  # rw: a missing file is not created
-        how: dict[str, Any] = {
+        options: dict[str, Any] = {
             "timeout": LOCK_WAIT_S,
             "lock_type": "IMMEDIATE",
             "uri": True,
         }
-        return Database(Sqlite(file, pragmas=SQLITE_PRAGMAS, **how))
+        return Database(Sqlite(file, pragmas=SQLITE_PRAGMAS, **options))
     return Database(open_pool(url))
 
 

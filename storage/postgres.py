@@ -221,17 +221,17 @@ def open_pool(url: str) -> Pool:
     options = parameters.pop("options", "")
     is_pooled = parameters.pop("pooler", "") == "transaction"
     if is_pooled:
-        how: dict[str, Any] = {"prepare_threshold": None}
+        settings: dict[str, Any] = {"prepare_threshold": None}
     else:
-        how = {"options": f"{options} {SESSION}"}
+        settings = {"options": f"{options} {SESSION}"}
     for name, value in NETWORK.items():
-        how[name] = parameters.get(name, value)
+        settings[name] = parameters.get(name, value)
     pool = Pool(
         f"{place}?{urlencode(parameters, quote_via=quote)}",
         max_connections=CONNECTIONS,
         timeout=WAIT_S,
         autoconnect=False,
-        **how,
+        **settings,
     )
     pool.is_pooled = is_pooled
     return pool

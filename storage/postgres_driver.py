@@ -1,7 +1,7 @@
-"""peewee's adapter for the driver psycopg 3, which it loads when it is created.
+"""An adapter that lets peewee use the driver psycopg 3.
 
-peewee's own adapter needs a psycopg that was imported before peewee. The package
-`storage` says why it is not.
+The driver is imported when the adapter is created. peewee's own adapter works only if
+the driver was imported before peewee. storage/__init__.py says why it is not.
 """
 
 from importlib import import_module

@@ -86,6 +86,7 @@ class _InQuery(Value):
 
 
 def param(name: str) -> Value:
+    """Returns a parameter for a query. The query gets its value when it is run."""
     return _InQuery(Slot(name), converter=False)
 
 

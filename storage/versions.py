@@ -199,6 +199,10 @@ def claim_network(db: Database, network: str) -> None:
 
 
 def refuse_network(owner: str | None, network: str) -> None:
+    """Raises DatabaseNotReady if the database belongs to another network than `network`.
+
+    `owner` is the network in the database's table `meta`; None if it has none.
+    """
     if owner not in (None, network):
         raise DatabaseNotReady(
             f"the database belongs to {owner}, but BLOCKTILL_NETWORK says {network}:"

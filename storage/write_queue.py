@@ -88,9 +88,10 @@ class WriteQueue:
 
     @contextmanager
     def if_free(self) -> Iterator[None]:
-        """Takes the lock for the block. Raises TooManyWait if it is taken for PATIENCE_S seconds.
+        """Takes the lock for the block, or raises TooManyWait after PATIENCE_S seconds.
 
-        If the file is locked, no thread that waited meanwhile fails.
+        If the block then finds the file locked by another process, the threads that
+        waited meanwhile do not fail.
         """
         if not self._lock.acquire(timeout=PATIENCE_S):
             raise TooManyWait("others wait for the database")

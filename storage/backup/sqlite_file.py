@@ -72,6 +72,7 @@ def new_file(path: Path, purpose: str) -> Iterator[Path]:
 
 
 def discard(path: Path) -> None:
+    """Deletes a SQLite file, and the files that SQLite and `migrate` make beside it."""
     for suffix in ("", "-wal", "-shm", "-journal", ".migrate.lock"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
@@ -105,6 +106,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def copy_all(old: sqlite3.Connection, target: Path) -> None:
+    """Copies the database into the file `target`, which gets no write-ahead log."""
     with closing(sqlite3.connect(target)) as new:
         old.backup(new)
         new.execute("PRAGMA journal_mode = DELETE").fetchall()

@@ -38,7 +38,11 @@ ADD = ApiKey.insert(
 
 
 class ListedKey(ApiKey):
-    """A key, whose `revoked_ms` is also the time at which a rotated key ends."""
+    """An API key in a list, with its merchant's name.
+
+    `revoked_ms` is the time at which the key stops working: it was revoked then, or it
+    was rotated and expires then. `is_revoked` is True only for a revoked key.
+    """
 
     merchant: str
     is_revoked: bool

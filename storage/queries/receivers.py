@@ -94,7 +94,8 @@ ROTATE = Receiver.update(
 DISABLE = Receiver.update(
     {Receiver.disabled_ms: param("at"), Receiver.disabled_reason: param("reason")}
 ).where(_THIS, Receiver.disabled_ms.is_null())
-# One that only fails keeps the time since when: by that its next success is known to end it.
+# Enables a disabled receiver. A receiver that fails, but is not disabled, does not change: WORKS
+# needs its `failing_since` to notice that the failures end.
 ENABLE = Receiver.update(
     WELL | {Receiver.disabled_ms: None, Receiver.disabled_reason: None}
 ).where(_THIS, Receiver.disabled_ms.is_null(False))

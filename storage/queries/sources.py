@@ -38,7 +38,7 @@ FORGET_WITHOUT_MEMPOOL = ExplorerWithoutMempool.delete().where(
     eq(ExplorerWithoutMempool.root)
 )
 
-# Peers; the one that last worked most recently comes first.
+# All peers. The peer that worked most recently comes first.
 PEERS = Peer.select().order_by(Peer.good_ms.is_null(), Peer.good_ms.desc(), Peer.place)
 PEER_GOOD = Peer.insert(params(Peer.place, Peer.good_ms, Peer.height)).on_conflict(
     conflict_target=[Peer.place],

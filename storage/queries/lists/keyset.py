@@ -35,7 +35,10 @@ OLDEST = -(2**63)  # less than every time and number that can be stored
 
 
 def older(query: Q, model: Any) -> Q:
-    """Limits the query to a page of rows older than the given row, newest first."""
+    """Returns the query for a page of at most `limit` rows, newest first.
+
+    The rows are older than the position in the parameters `at` and `place`.
+    """
     return (
         query.where(_position(model) < _GIVEN_ROW)
         .order_by(*order(model))
@@ -44,7 +47,10 @@ def older(query: Q, model: Any) -> Q:
 
 
 def newer(query: Q, model: Any) -> Q:
-    """Limits the query to a page of rows newer than the given row, oldest first."""
+    """Returns the query for a page of at most `limit` rows, oldest first.
+
+    The rows are newer than the position in the parameters `at` and `place`.
+    """
     return (
         query.where(_position(model) > _GIVEN_ROW)
         .order_by(*order(model, newest_first=False))
@@ -64,10 +70,10 @@ def pages(
     /,
     **values: Unpack[Values],
 ) -> Iterator[list[P]]:
-    """Yields all rows of a `newer` query in pages of at most `limit` rows, oldest first.
+    """Yields pages with all rows of `query`, oldest first, from the time `since` in ms.
 
-    It begins at the time `since` in ms. Each page is loaded by a query of its own, so
-    that a later page may have rows that were added meanwhile.
+    `query` was made by `newer`. A page has at most `limit` rows. Each page is loaded
+    only when it is needed, so it may have rows that were added meanwhile.
     """
     behind: Values = {**values, "at": since, "place": OLDEST, "limit": limit}
     while rows := db.rows(query, **behind):

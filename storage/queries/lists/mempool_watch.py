@@ -26,8 +26,8 @@ _COMES = Output.vanished_ms.is_null() & Output.payment_id.is_null()
 EXPECTING = _WATCHED.where(
     Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES))
 )
-# An invoice's outputs that do not belong to a payment yet, and have not vanished, or so recently
-# that the invoice cannot expire yet.
+# An invoice's outputs that do not belong to a payment yet. An output that vanished is left out,
+# unless it vanished so recently that the invoice cannot expire yet.
 UNSETTLED = Output.select(
     *(Output.invoice_id, Output.amount_sats, Output.first_seen_ms, Output.block_height),
     Output.vanished_ms,

@@ -108,9 +108,9 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
 
 
 def take(db: Database, payments: Iterable[Payment]) -> None:
-    """Computes the sums of days again from which `payments` were removed.
+    """Computes the sums again for the days of `payments`, which were just deleted.
 
-    The row of a day without payments is deleted.
+    The row of a day is deleted if the day has no payments left.
     """
     payments_by_merchant = group_by(payments, lambda payment: payment.merchant_id)
     for merchant_id, removed in payments_by_merchant.items():

@@ -42,9 +42,9 @@ _AROUND = rows_as(
         ],
     ),
 )
-# The highest address index of a merchant to which an output came (NULL if none), and the widest
-# step between two such indexes; the first step begins at the last address
-# that was used before the shop began, or at the index -1.
+# An address is paid if an output came to it. LAST_PAID is the merchant's highest index of a paid
+# address, WIDEST the widest step from one to the next; both are NULL if none is paid. The first
+# step begins at the last address that was used before the shop began, or at the index -1.
 LAST_PAID = rows_as(
     tuple[int | None],
     Invoice.select(fn.MAX(Invoice.address_index).alias("last_paid")).where(_PAID),
