@@ -41,7 +41,7 @@ def time_sent(headers: Mapping[str, str]) -> datetime | None:
 
 
 def agreed_time_ahead(times_ahead: Sequence[timedelta], server_count: int) -> timedelta:
-    """Returns how far our clock is ahead, by the word of more than half of the servers.
+    """Returns how far our clock is ahead, as more than half of the servers say.
 
     `times_ahead` has our time minus the server's, for each server that sent its time.
     `server_count` is the number of all servers. The result is the largest difference
@@ -79,6 +79,7 @@ class ClockSkew:
         self._monotonic_zero_at: datetime | None = None
 
     def on_headers(self, headers: Mapping[str, str]) -> None:
+        """Records the time in the headers of a response that was just received, if any."""
         sent_at = time_sent(headers)
         if sent_at:
             self.on_time(int(sent_at.timestamp()))

@@ -24,7 +24,7 @@ def connect(
     timeout_s: float,
     options: Options = (),
 ) -> socket.socket:
-    """Connects to a host, at whichever of its addresses accepts first.
+    """Connects to a host, and returns the socket of the address that accepts first.
 
     Raises TimeoutError after `timeout_s`, which does not include the DNS look-up. If
     all addresses fail earlier, raises the OSError of the first failure. Also raises the

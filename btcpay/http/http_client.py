@@ -94,7 +94,7 @@ class Session:
         above SMALL_BYTES at a time, which limits memory.
 
         Raises BadStatus, Unreachable, Compressed or WebPage, or another FetchError if the
-        body is too large. Raises whatever `response.parse` raises. Messages do not
+        body is too large. Also raises the errors of `response.parse`. Messages do not
         contain the URL, since it may contain secrets.
         """
         end_s = time.monotonic() + timeout_s

@@ -73,7 +73,7 @@ def _to_signs(text: str, language: str) -> str:
 
 
 def signs(language: str) -> str:
-    """Returns the ten digits, the decimal mark and the group mark, for scripts."""
+    """Returns the ten digits, the decimal mark and the group mark as one text, for scripts."""
     return _to_signs(f"{_DIGITS}.,", language)
 
 
@@ -93,7 +93,7 @@ def whole(number: int, language: str) -> str:
 
 
 def feerate(sats_per_kvb: int, language: str) -> str:
-    """Formats satoshis per 1,000 vbytes as those per vbyte: `1.5 sat/vB`."""
+    """Formats a fee rate: 1,500 satoshis per 1,000 vbytes become `1.5 sat/vB`."""
     number = _to_signs(f"{Decimal(sats_per_kvb) / 1000:,.1f}", language)
     return f"{number} sat/vB"
 

@@ -221,6 +221,7 @@ class Prices:
         self._rates = {"USD": self.usd}
 
     def rate_for(self, currency: str) -> Rate:
+        """Returns the price in this currency. All callers get the same object."""
         if currency in self._rates:
             return self._rates[currency]
         templates = self._settings.currency_sources

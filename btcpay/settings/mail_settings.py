@@ -110,8 +110,11 @@ def checked_login(text: str) -> str:
 def sender(text: str) -> Sender | None:
     if not text:
         return None
+    name = ""
+    address = text
     match = re.fullmatch(r"([^<>\"]*?)\s*<([^<>]*)>", text)
-    name, address = match.groups() if match else ("", text)
+    if match:
+        name, address = match.groups()
     return Sender(checked_sender_name(name), checked_address(address))
 
 

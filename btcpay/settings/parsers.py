@@ -27,11 +27,14 @@ def accepting(words: str) -> Iterator[None]:
 
 
 def require(is_good: object) -> None:
+    """Raises ValueError if the value is false, 0, empty or None."""
     if not is_good:
         raise ValueError
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
+    """Returns a parser of whole numbers from `low` to `high`."""
+
     @accepting(f"a whole number from {low} to {high}")
     def parse(text: str) -> int:
         require(re.fullmatch(r"[0-9]{1,12}", text) and low <= int(text) <= high)
@@ -113,8 +116,10 @@ def origins(text: str) -> tuple[str, ...]:
     " machine"
 )
 def proxy(text: str) -> str:
-    require(re.fullmatch(r"(\w+://[^/?#]*:[0-9]+/?)?", text))
-    return text and url(text, "socks5h", "http").rstrip("/")
+    if not text:
+        return ""
+    require(re.fullmatch(r"\w+://[^/?#]*:[0-9]+/?", text))
+    return url(text, "socks5h", "http").rstrip("/")
 
 
 @accepting(
@@ -197,7 +202,9 @@ def peers(text: str) -> tuple[str, ...]:
 
 @accepting("host:port, or nothing at all for no metrics")
 def metrics_bind(text: str) -> str:
-    return text and _place(text)
+    if not text:
+        return ""
+    return _place(text)
 
 
 def _place(text: str) -> str:

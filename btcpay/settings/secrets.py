@@ -12,7 +12,8 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
 _URL = re.compile(r"https?://\S+")
 # ?token=value and &token=value
 _QUERY_VALUE = re.compile(r"([?&][^=&#\s]*=)[^&#\s]+")
-# https://host/v3/0123456789abcdef: a segment of the path; the host follows // and is none.
+# The last part of https://host/v3/0123456789abcdef: a segment of the path, but never the host,
+# which follows two slashes.
 _KEY_IN_PATH = re.compile(
     r"(?<=[^:/]/)(?=[^/?#\s]*[0-9])(?=[^/?#\s]*[A-Za-z])[A-Za-z0-9_-]{16,}(?=[/?#\s]|$)"
 )
@@ -64,9 +65,11 @@ def _without_credentials(rest: str) -> str:
     place, question_mark, _query = behind.partition("?")
     if "?" in credentials or not _PLACE.fullmatch(place):
         return HIDDEN
-    user = f"{HIDDEN}@" if at else ""
-    query = f"?{HIDDEN}" if question_mark else ""
-    return f"{user}{place}{query}"
+    if at:
+        place = f"{HIDDEN}@{place}"
+    if question_mark:
+        place = f"{place}?{HIDDEN}"
+    return place
 
 
 def mask(text: str) -> str:

@@ -154,7 +154,7 @@ def _read_number(number: str, currency: str) -> Decimal | None:
     if places_of(currency):
         amount = _with_decimals(number, currency)
     else:
-        amount = _whole_of(number, currency)
+        amount = _without_decimals(number)
     if amount is None and currency in _WITH_LAKHS:
         return _read(_LAKHS.fullmatch(number), places_of(currency))
     return amount
@@ -225,7 +225,7 @@ def _refuse_other_sign(sign: str, currency: str) -> None:
     raise NotAnAmount
 
 
-def _whole_of(number: str, _currency: str) -> Decimal | None:
+def _without_decimals(number: str) -> Decimal | None:
     """Returns the amount of a currency without decimals; None if the text is no number.
 
     `1.000` is a thousand, `100.00` a hundred.
@@ -280,4 +280,6 @@ def _read(match: re.Match[str] | None, most_decimals: int) -> Decimal | None:
     decimals = match[match.re.groups] or ""
     if len(whole) > _MOST_DIGITS or len(decimals) > most_decimals:
         return None
-    return Decimal(f"{whole}.{decimals}" if decimals else whole)
+    if not decimals:
+        return Decimal(whole)
+    return Decimal(f"{whole}.{decimals}")

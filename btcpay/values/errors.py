@@ -153,10 +153,10 @@ class BadStatus(FetchError):
     def __init__(self, status: int, retry_after: str = "") -> None:
         super().__init__(f"answered HTTP {status}")
         self.status = status
+        self.retry_after_s = 0
         # RFC 9110 also allows a date here, but a server's clock is not trusted.
-        self.retry_after_s = (
-            int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else 0
-        )
+        if re.fullmatch("[0-9]{1,9}", retry_after):
+            self.retry_after_s = int(retry_after)
 
 
 class ProofFailed(BtcpayError):

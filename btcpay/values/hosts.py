@@ -119,7 +119,9 @@ def web_url(text: str) -> str:
     """
     if len(text) > MAX_URL_CHARACTERS:
         raise ValueError
-    url = text if text.isascii() else with_ascii_host(text)
+    url = text
+    if not text.isascii():
+        url = with_ascii_host(text)
     web_parts(url)
     return url
 
@@ -159,7 +161,7 @@ def host_and_port(place: str) -> tuple[str, int]:
 
 
 def is_near(host: str | None) -> bool:
-    """True if the host is this machine, or an IP address that is not public (192.168.1.5)."""
+    """True if the host is this machine, or a private IP address such as 192.168.1.5."""
     try:
         return not ipaddress.ip_address(host or "").is_global
     except ValueError:

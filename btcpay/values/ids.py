@@ -27,7 +27,10 @@ def derived_id(prefix: str, secret: str, text: str) -> str:
 
 
 def derived_base62(secret: str, text: str, length: int = SECRET_CHARACTERS) -> str:
-    """Returns the base62 characters of `derived_id`: at most 43, without a prefix."""
+    """Returns `length` base62 characters derived from the text, as in `derived_id`.
+
+    `length` is at most 43: HMAC-SHA-256 gives no more.
+    """
     digest = hmac.digest(secret.encode(), text.encode(), "sha256")
     return _base62(int.from_bytes(digest, "big"), length)
 

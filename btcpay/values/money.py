@@ -40,7 +40,10 @@ def sats_for(amount: Decimal, price: Decimal) -> int | None:
 
 
 def stored_amount(text: str) -> Decimal:
-    """Returns an amount or price from its stored text. Raises BadRow if it is none."""
+    """Parses an amount or price that the database stores as text.
+
+    Raises BadRow if the text is no finite number.
+    """
     try:
         amount = Decimal(text)
     except (InvalidOperation, TypeError):
@@ -131,8 +134,9 @@ def money_text(amount: Decimal, currency: str) -> str:
     A positive amount below the smallest unit becomes `< 0.01 EUR`.
     """
     unit = unit_of(currency)
-    number = f"< {unit}" if 0 < amount < unit else f"{round_money(amount, currency):,f}"
-    return f"{number} {currency}"
+    if 0 < amount < unit:
+        return f"< {unit} {currency}"
+    return f"{round_money(amount, currency):,f} {currency}"
 
 
 class Money(NamedTuple):
@@ -166,7 +170,9 @@ def price_of(row: PriceColumns) -> Decimal:
 
     Raises BadRow if the stored price is invalid.
     """
-    return stored_amount(row.price_usd if row.amount is None else row.price)
+    if row.amount is None:
+        return stored_amount(row.price_usd)
+    return stored_amount(row.price)
 
 
 def amount_due(row: AmountColumns) -> Money:

@@ -111,7 +111,9 @@ def check_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
     for what, most in MAX_OPTIONAL.items():
         if texts.get(what) is None:
             continue
-        read = lines_of if what in _WITH_LINES else line_of
+        read = line_of
+        if what in _WITH_LINES:
+            read = lines_of
         texts[what] = read(what, texts[what], most) or None
     return texts
 

@@ -149,10 +149,12 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def date_of(day: int) -> date:
+    """Returns the date of a day's number, which counts from 1970-01-01."""
     return _FIRST + timedelta(days=day)
 
 
 def number_of(day: date) -> int:
+    """Returns the number of a date's day, counted from 1970-01-01."""
     return (day - _FIRST).days
 
 
@@ -167,15 +169,19 @@ def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
 
 
 def start_of(day: int, zone: ZoneInfo) -> int:
+    """Returns the time in ms at which a day begins in the zone. `day` is its number."""
     midnight = datetime.combine(date_of(day), datetime.min.time())
     return to_ms(in_zone(midnight, zone))
 
 
 def day_of(at_ms: int, zone: ZoneInfo) -> int:
+    """Returns the number of the zone's day that contains the time `at_ms`."""
     local = from_ms(at_ms).astimezone(zone)
     day = number_of(local.date())
     # Clocks that go back just after midnight show the previous date again.
-    return day + (start_of(day + 1, zone) <= at_ms)
+    if start_of(day + 1, zone) <= at_ms:
+        return day + 1
+    return day
 
 
 def stretches(first: int, last: int, zone: ZoneInfo) -> Iterator[Stretch]:
