@@ -37,7 +37,7 @@ from storage.statement import as_dict
 
 
 def get_balance(call: Call) -> Response:
-    """Confirmed and total satoshis, and what the confirmed ones are worth if there is a price."""
+    """The balance in satoshis, and the confirmed part in dollars if there is a price."""
     row = call.service.db.get(balances.OF_MERCHANT, merchant_id=call.merchant_id)
     price_usd = call.service.prices.usd.current_price_or_none()
     confirmed_usd = None
@@ -48,7 +48,7 @@ def get_balance(call: Call) -> Response:
 
 
 def create_invoice(call: Call) -> Response:
-    """Creates an invoice: dollars in satoshis at the live price, and a new address."""
+    """Creates an invoice with a new address; converts its dollars at the live price."""
     service = call.service
     caller = call.caller
     body = call.body(accepts.NEW_INVOICE)
@@ -173,12 +173,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.url_map.merge_slashes = False
     # No view is asynchronous. Without this, Flask would check each function at every request.
     app.ensure_sync = lambda func: func  # type: ignore[method-assign]
-    served = access_log.trace_requests(
-        normalize_http(app.wsgi_app), service.counters, service.request_logs
-    )
-    if settings.trusted_proxies:
-        served = ProxyFix(served, x_for=settings.trusted_proxies, x_proto=0, x_host=0)
-    app.wsgi_app = served  # type: ignore[method-assign]
+    app.wsgi_app = _wrap(app, service)  # type: ignore[method-assign]
     app.register_error_handler(Exception, respond_to_error)
     for make_blueprint in BLUEPRINTS:
         blueprint = make_blueprint(service)
@@ -187,5 +182,17 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     return app
 
 
+def _wrap(app: Flask, service: Service) -> Callable[..., Any]:
+    """Returns the WSGI application with the code that runs before and after Flask's."""
+    application = access_log.trace_requests(
+        normalize_http(app.wsgi_app), service.counters, service.request_logs
+    )
+    proxies = service.settings.trusted_proxies
+    if not proxies:
+        return application
+    return ProxyFix(application, x_for=proxies, x_proto=0, x_host=0)
+
+
 def respond_to_error(error: Exception) -> Response:
+    """Returns the response to an error outside of all blueprints: JSON, as the API's."""
     return error_response(as_api_error(error))

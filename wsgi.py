@@ -1,14 +1,14 @@
 """The WSGI entry point `wsgi:app`, for any WSGI server.
 
-If a setting is wrong, importing this module raises SettingsError, so that gunicorn
-ends; if this module called sys.exit, gunicorn would restart the worker for ever. With
+If a setting is wrong, importing this module raises SettingsError, and gunicorn ends. If
+this module called sys.exit instead, gunicorn would restart the worker for ever. With
 gunicorn, deploy/gunicorn.conf.py has checked the settings before.
 
 The service logs at gunicorn's level, so `--log-level warning` omits the line of each
 request.
 
-`blocktill run` imports it before it forks the service. So no connection stays open, and
-all that each worker needs is loaded here.
+`blocktill run` imports this module before it forks the service. So this module loads
+all that a worker needs, and leaves no database connection open.
 """
 
 import logging

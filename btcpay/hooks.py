@@ -181,7 +181,7 @@ class ReturnedSats(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Receipts(Hook):
-    """Adds lines to receipts, and says what was sent back. Called by `checkout/notices.py`.
+    """Adds lines to receipts, and returns the refunded sum. Called by `checkout/notices.py`.
 
     `receipt_lines` is called for each page of a paid invoice. `returned_sats` is called
     for each page and each status request of an invoice that has ended or is overpaid.
@@ -316,12 +316,12 @@ class PlugInShop(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PlugInOperations(Hook):
-    """Adds API operations for shop plug-ins. The part `greenfield` loads it at import.
+    """Adds API operations for shop plug-ins, in the part `greenfield`.
 
-    If `greenfield` is not installed, nothing uses this hook. `operations` has the
-    required permission and the view function of each operation, by its method and path.
-    `rows` is for paths that contain an id: by the id's prefix, the query that loads the
-    row with this id.
+    If `greenfield` is not installed, nothing uses this hook. `operations` maps the
+    method and path of each operation to its required permission and its view function.
+    `rows` is for paths that contain an id: it maps the prefix of an id to the query that
+    loads the row with this id.
     """
 
     module = "shop_views"
@@ -385,7 +385,7 @@ class ConnectBlock(Protocol):
         prices: Mapping[str, Decimal],
         now: datetime,
     ) -> None:
-        """Stores what the block changes for the part, for example that a refund was sent.
+        """Changes the part's rows by the block, for example if it pays a refund.
 
         `matches` is the result of the part's function `matches` for this block.
         `prices` has the price of one bitcoin in each currency; it is empty if the block
@@ -397,7 +397,7 @@ class DisconnectBlocks(Protocol):
     def __call__(
         self, db: Database, settings: Settings, height: int, now: datetime
     ) -> None:
-        """Undoes what the blocks above `height` changed for the part.
+        """Undoes the changes that the blocks above `height` caused in the part's rows.
 
         A reorganisation has removed these blocks from the best chain.
         """
@@ -405,7 +405,7 @@ class DisconnectBlocks(Protocol):
 
 class KeepBlocks(Protocol):
     def __call__(self, db: Database, height: int) -> None:
-        """Makes what earlier blocks changed permanent, before the stored chain is deleted.
+        """Makes the changes of earlier blocks permanent, before the stored chain is deleted.
 
         The part stores `height` as the block height in its rows. No reorganisation
         reaches this height, so none undoes the changes.
@@ -451,15 +451,15 @@ class Blocks(Hook):
 
 class RelatedIds(Protocol):
     def __call__(self, db: Database, rows: Iterable[Invoice]) -> set[str]:
-        """Returns the ids of further invoices that may need attention now, or no longer.
+        """Returns the ids of other invoices whose need for attention may have changed.
 
-        `rows` are invoices that have changed.
+        `rows` are the invoices that have changed.
         """
 
 
 class Recount(Protocol):
     def __call__(self, db: Database, row: Invoice, now: datetime) -> int:
-        """Computes the total again to which the invoice belongs, for example that of a bill.
+        """Computes anew the total to which the invoice belongs, such as that of a bill.
 
         Returns the satoshis of this invoice that exceed the total; 0 if the invoice
         belongs to no total.
@@ -470,7 +470,7 @@ class Recount(Protocol):
 class InvoiceSums(Hook):
     """Keeps totals over several invoices. Called by `invoices/attention.py`.
 
-    Both functions are called when what an invoice has received changes.
+    Both functions are called when the sum that an invoice has received changes.
     """
 
     module = "money"
@@ -503,7 +503,7 @@ class AfterCheck(Hook):
 
 @dataclass(frozen=True, kw_only=True)
 class EventKinds(Hook):
-    """Adds a resource of the part, and its event types. `notify/events.py` loads it at import."""
+    """Adds a resource of the part, and its event types. Read by `notify/events.py`."""
 
     module = "kinds"
     resource: PartResource[Any]
@@ -511,10 +511,7 @@ class EventKinds(Hook):
 
 @dataclass(frozen=True, kw_only=True)
 class Transports(Hook):
-    """Adds a transport for notifications, and its name.
-
-    `notify/transports.py` loads it when it is imported.
-    """
+    """Adds a transport for notifications, and its name. Read by `notify/transports.py`."""
 
     module = "transport"
     name: str

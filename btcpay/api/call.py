@@ -1,4 +1,4 @@
-"""An authenticated API request, the search for its key, and what an operation is."""
+"""Defines API requests (`Call`) and operations, and finds the API key of a request."""
 
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -190,7 +190,7 @@ def unknown_names(
 
 
 def note_ignored(names: Iterable[str], known_names: Container[str]) -> None:
-    """Adds names that the operation does not know to the response's header.
+    """Lists the names that the operation does not know in a header of the response.
 
     The header is X-Ignored-Fields. An error response has it too.
     """
@@ -212,8 +212,8 @@ class Operation:
     `scope` is the scope that the API key must have, "read" or "write". `shows` is the
     schema of the resource in the response. If `lists` is True, the response is a list
     of such resources. `accepts` is the schema of the body, or of the query string of a
-    GET request. `priced` is True if the operation needs the exchange rate, and fails
-    without it.
+    GET request. `body_required` is False if the body may be empty. `priced` is True if
+    the operation needs the exchange rate, and fails without it.
     """
 
     method: str

@@ -61,8 +61,8 @@ def create_once(
     Also raises Conflict while another request holds the key, and if the key was used
     with a different body.
 
-    This function deletes no old responses. If the machine's clock were ahead, that
-    could delete a response too early, and a retry would create a second resource. Only
+    This function deletes no old responses. While the machine's clock is ahead, it would
+    delete a response too early, and a retry would create a second resource. Only
     `blocktill check` deletes old responses, since it compares the clock with others.
     """
     if subject is None:
@@ -74,12 +74,27 @@ def create_once(
         stored_answer = _claim(db, subject, owner, now)
     if stored_answer is not None:
         return Answer(stored_answer, is_stored=True)
+    text = _create_under_claim(db, subject, owner, prepare, make)
+    return Answer(text, is_stored=False)
+
+
+def _create_under_claim(
+    db: Database,
+    subject: Values,
+    owner: str,
+    prepare: Callable[[], object],
+    make: Callable[[object], str],
+) -> str:
+    """Creates the resource, stores the response for its key, and returns the response.
+
+    `owner` has claimed the key. If an error is raised, the key is released.
+    """
     try:
         prepared = prepare()
         with db.write():
             text = make(prepared)
             _fulfil(db, subject, owner, text)
-        return Answer(text, is_stored=False)
+        return text
     except BaseException:
         with db.write():
             db.run(idempotency.RELEASE, **subject | {"owner": owner})

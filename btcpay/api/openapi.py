@@ -40,29 +40,8 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
     `base_url` is the service's public URL. `operations` is the table OPERATIONS in
     app.py.
     """
-    plugin = MarshmallowPlugin()
-    spec = APISpec(
-        title="Bitcoin Payments Service",
-        version=VERSION,
-        openapi_version="3.1.0",
-        plugins=[plugin],
-        info={
-            "description": "On-chain Bitcoin payments: invoices, payment links, payments, balance.",
-            "contact": {"name": "Whoever runs this service", "url": base_url},
-            "license": {"name": "MIT", "identifier": "MIT"},
-        },
-        servers=[{"url": base_url}],
-        security=[{"apiKey": []}],
-        tags=[{"name": name, "description": means} for name, means in _TAGS.items()],
-    )
-    plugin.map_to_openapi_type(Number, "number", None)
-    plugin.map_to_openapi_type(Limit, "integer", None)
-    plugin.map_to_openapi_type(Timestamp, "string", "date-time")
-    spec.components.security_scheme("apiKey", _KEY)
-    for name, schema in (responses.error_schemas() | event_schemas()).items():
-        spec.components.schema(name, schema)
-    for name, header in responses.header_components().items():
-        spec.components.header(name, header)
+    spec = _new_spec(base_url)
+    _add_components(spec)
     _add_resources(spec, operations.values())
     for name, operation in operations.items():
         spec.path(
@@ -77,6 +56,39 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
             document["components"]["schemas"][body.__name__] |= body.together
     _add_parameter_examples(document)
     return document | {"webhooks": webhooks()}
+
+
+def _new_spec(base_url: str) -> APISpec:
+    """Returns a document without paths, which knows the types of our own fields."""
+    plugin = MarshmallowPlugin()
+    tags = [{"name": name, "description": text} for name, text in _TAGS.items()]
+    spec = APISpec(
+        title="Bitcoin Payments Service",
+        version=VERSION,
+        openapi_version="3.1.0",
+        plugins=[plugin],
+        info={
+            "description": "On-chain Bitcoin payments: invoices, payment links, payments, balance.",
+            "contact": {"name": "Whoever runs this service", "url": base_url},
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        servers=[{"url": base_url}],
+        security=[{"apiKey": []}],
+        tags=tags,
+    )
+    plugin.map_to_openapi_type(Number, "number", None)
+    plugin.map_to_openapi_type(Limit, "integer", None)
+    plugin.map_to_openapi_type(Timestamp, "string", "date-time")
+    return spec
+
+
+def _add_components(spec: APISpec) -> None:
+    """Adds the API key, the schemas of errors and events, and the response headers."""
+    spec.components.security_scheme("apiKey", _KEY)
+    for name, schema in (responses.error_schemas() | event_schemas()).items():
+        spec.components.schema(name, schema)
+    for name, header in responses.header_components().items():
+        spec.components.header(name, header)
 
 
 def _add_resources(spec: APISpec, operations: Iterable[Operation]) -> None:

@@ -10,10 +10,12 @@ Schema = dict[str, Any]
 
 
 def text(description: str, **more: Any) -> Schema:
+    """Returns the schema of a string. `more` are further keywords of JSON Schema."""
     return {"type": "string", "description": description} | more
 
 
 def whole(properties: dict[str, Any]) -> Schema:
+    """Returns the schema of an object that has all of these properties."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
@@ -93,6 +95,7 @@ _SEEN = (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED)
 
 
 def webhooks() -> dict[str, Any]:
+    """Returns the member `webhooks` of the document: the request of each kind of event."""
     return {kind.value: {"post": _operation(kind)} for kind in KINDS.values()}
 
 
