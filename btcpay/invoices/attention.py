@@ -120,6 +120,19 @@ def update_attentions(
     at_once.run(db, invoices.KEEP, page_figures)
     decisions = [_decide(db, case, now, is_alone=len(cases) == 1) for case in cases]
     _store(db, decisions, former_reasons, now)
+    publish(db, _new_events(decisions, former_reasons, news), now)
+    return {decision.case.row.id: decision.reason for decision in decisions}
+
+
+def _new_events(
+    decisions: Iterable[_Decision],
+    former_reasons: Mapping[str, str],
+    news: Mapping[str, Sequence[News]],
+) -> list[NewEvent]:
+    """Returns the events to publish: those in `news`, and one for each new reason.
+
+    `former_reasons` are the stored reasons, by invoice id.
+    """
     new_events: list[NewEvent] = []
     for decision in decisions:
         row = decision.case.row
@@ -129,8 +142,7 @@ def update_attentions(
             invoice_news.append(_ATTENTION)
         state = _state_of(decision)
         new_events += [NewEvent(row, item, state) for item in invoice_news]
-    publish(db, new_events, now)
-    return {decision.case.row.id: decision.reason for decision in decisions}
+    return new_events
 
 
 def _store(

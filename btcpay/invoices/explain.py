@@ -42,23 +42,10 @@ def explanation(story: Story, next_look: str) -> Lines:
     that says when the mempool is queried again.
     """
     row = story.row
-    verdict = story.verdict
-    needed = story.confirmations_needed
     yield "invoice", f"{row.id}, {row.status}"
     yield from _amount_lines(row)
-    deep = f"{min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
-    unconfirmed = f"{verdict.unconfirmed_sats} of them unconfirmed"
-    yield "seen", f"{verdict.received_sats} satoshis that count, {unconfirmed}; {deep}"
-    for output in story.outputs:
-        yield "", _output(output)
-    yield "missing", f"{verdict.missing_sats} satoshis"
-    yield "why", verdict.reason
-    if row.settled_reason:
-        yield "", f"settled by hand: {row.settled_reason}"
-    reason = row.attention
-    if reason:
-        yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_ms)}"
-        yield "", ADVICE[reason]
+    yield from _received_lines(story)
+    yield from _reason_lines(story)
     checked_at = "never"
     if story.checked_ms:
         checked_at = iso_ms(story.checked_ms)
@@ -85,6 +72,31 @@ def _amount_lines(row: Invoice) -> Lines:
     if row.reference:
         yield "reference", row.reference
     yield "address", f"{row.deposit_address}, number {row.address_index} of the account"
+
+
+def _received_lines(story: Story) -> Lines:
+    """Yields what was received for the invoice, output by output, and what is missing."""
+    verdict = story.verdict
+    needed = story.confirmations_needed
+    unconfirmed = f"{verdict.unconfirmed_sats} of them unconfirmed"
+    confirmations = min(verdict.confirmations, needed)
+    depth = f"{confirmations} of {confirmations_text(needed)}"
+    yield "seen", f"{verdict.received_sats} satoshis that count, {unconfirmed}; {depth}"
+    for output in story.outputs:
+        yield "", _output(output)
+    yield "missing", f"{verdict.missing_sats} satoshis"
+
+
+def _reason_lines(story: Story) -> Lines:
+    """Yields why the invoice has its status, and why it needs attention, if it does."""
+    row = story.row
+    yield "why", story.verdict.reason
+    if row.settled_reason:
+        yield "", f"settled by hand: {row.settled_reason}"
+    reason = row.attention
+    if reason:
+        yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_ms)}"
+        yield "", ADVICE[reason]
 
 
 def _output(output: Output) -> str:

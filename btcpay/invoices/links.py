@@ -82,13 +82,13 @@ def edit(
     price: Price | None,
     dust_limit_sats: int,
 ) -> None:
-    """Changes a link's title, description, goal, and what its form asks the payer.
+    """Changes a link's texts, its goal, and which fields (ASKS) its form has.
 
-    What it asks are the fields in ASKS. `fields` has every value of the new link: a
-    title, description or goal that it lacks is removed, and a field of ASKS that it
-    lacks is no longer in the form. If the exchange rate `price` is given, the minimum,
-    the maximum and the suggested amounts are changed too; if it is None, they stay. A
-    fixed amount, the currency and existing invoices always stay.
+    `fields` must have all values, also those that do not change. If it has no title,
+    description or goal, the link's one is removed. If it lacks a field of ASKS, the
+    link's form no longer has that field. If the exchange rate `price` is given, the
+    minimum, the maximum and the suggested amounts are changed too. If it is None, they
+    stay. A fixed amount, the currency and existing invoices always stay.
 
     Raises CommandError for suggested amounts that do not fit the link, TooMuch for an
     amount above MAX_USD, and TooLittle for one below `dust_limit_sats`, the minimum

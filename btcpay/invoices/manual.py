@@ -101,9 +101,9 @@ def dismiss(
 ) -> str:
     """Marks the invoice as needing no attention, until something new happens to it.
 
-    Returns why it needed attention, as part of a sentence. `below_minor` is an amount
-    in the smallest unit of the merchant's currency: if it is given, an invoice whose
-    problem is about that amount or more is refused.
+    Returns why it needed attention, as part of a sentence. If `below_minor` is given,
+    the invoice is dismissed only if less than this amount is at stake, in the smallest
+    unit of the invoice's currency (such as cents).
 
     Raises TextRefused if the reason has a character that must not be shown, or is too
     long. Raises ChangeRefused with the code `no_reason` if the reason is blank, with

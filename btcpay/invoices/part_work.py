@@ -129,9 +129,10 @@ def reason_of(error: Exception) -> str:
 
 
 def pause_after(failures: int) -> timedelta:
-    """Returns the pause before the retry of work that failed so often before.
+    """Returns the pause after a failure, until the work is retried.
 
-    It begins with FIRST_PAUSE, and doubles with each failure up to LONGEST_PAUSE.
+    `failures` is the number of earlier failures. The pause is FIRST_PAUSE if there were
+    none, and doubles with each of them, up to LONGEST_PAUSE.
     """
     most_doublings = (LONGEST_PAUSE // FIRST_PAUSE).bit_length()
     doublings = min(failures, most_doublings)

@@ -1,4 +1,4 @@
-"""Quotes: converts an order to satoshis at the current exchange rate.
+"""Converts orders to satoshis at the current exchange rate.
 
 In this project the "price" is the exchange rate: the price of one bitcoin. Prices are
 fetched while no database transaction is open.

@@ -13,10 +13,10 @@ STUCK_AFTER_MS = HOUR_MS
 
 
 class Stuck(NamedTuple):
-    """The unconfirmed payment of an invoice that has waited for a block the longest.
+    """How long an invoice's oldest unconfirmed payment has waited for a block.
 
-    `hours`: for how many whole hours it has waited. `feerate`: its fee in satoshis per
-    1,000 vbytes; None if unknown, because no explorer has told it.
+    `hours` are whole hours. `feerate` is the payment's fee in satoshis per 1,000 vbytes;
+    None if no explorer has told it.
     """
 
     hours: int
@@ -24,10 +24,10 @@ class Stuck(NamedTuple):
 
 
 def stuck_of(waiting: Iterable[Output], now: datetime) -> Stuck | None:
-    """Returns the output that has waited longest, if for STUCK_AFTER_MS or more.
+    """Returns how long the oldest of an invoice's unconfirmed outputs has waited.
 
-    `waiting` are the unconfirmed outputs of an invoice. Returns None if all of them
-    have waited for less time, or if there are none.
+    `waiting` are these outputs. Returns None if there are none, or if all of them have
+    waited for less than STUCK_AFTER_MS.
     """
     oldest = min(waiting, key=lambda output: output.first_seen_ms, default=None)
     if oldest is None:

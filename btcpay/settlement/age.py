@@ -9,9 +9,10 @@ BLOCK_TIME_SLACK = timedelta(hours=2)
 
 
 def came_in_time(output: Output, invoice: Invoice) -> bool:
-    """True if the output was seen or mined before the invoice's deadline, if it has one.
+    """True if the output was seen or mined before the invoice's deadline.
 
-    False if the output is older than the invoice (`is_older`).
+    Also true if the invoice has no deadline. False if the output is older than the
+    invoice (`is_older`).
     """
     if is_older(output, invoice):
         return False

@@ -52,14 +52,16 @@ def without_undone_refunds(history: Sequence[Happening]) -> list[Happening]:
 
 
 def payment_txids(since: Sequence[Happening]) -> set[str]:
+    """Returns the txids of the confirmed payments in `since`."""
     return {happening.txid for happening in since if happening.kind == "payment"}
 
 
 def undone_txids(since: Sequence[Happening]) -> set[str]:
-    """Returns the transactions that a reorganisation undid and no block has again.
+    """Returns the txids of payments that a reorganisation undid, if they are still undone.
 
-    Transactions that were undone before the invoice was paid are left out, since other
-    payments have replaced them.
+    A payment is no longer undone once a block has its transaction again. Payments that
+    were undone before the invoice was paid are left out, since other payments have
+    replaced them.
     """
     undone: set[str] = set()
     for happening in since:

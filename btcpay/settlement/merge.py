@@ -18,9 +18,7 @@ HISTORY_AFTER = timedelta(hours=1)
 
 
 def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
-    """Returns all outputs to the address, as known after this scan (new data about it).
-
-    `now` is the current time.
+    """Returns all outputs to the address, as they are known after the scan.
 
     1. An output that is proven to be in a block stays there, whatever a mempool shows.
        Only a reorganisation removes it.
@@ -128,10 +126,10 @@ def _merge_confirmed(old: Output | None, sighting: SeenOutput, scan: Scan) -> Ou
 
 
 def _replaced_times(known_outputs: Sequence[Output], scan: Scan) -> dict[str, datetime]:
-    """Returns when the transactions were first seen that a transaction of the scan replaces.
+    """Returns when transactions were first seen that the scan's transactions replace.
 
-    The times are by the txid of the replacing transaction. If it replaces several
-    transactions, its time is that of the earliest one.
+    The keys are the txids of the new transactions. If a new transaction replaces
+    several old ones, its value is the time when the earliest of them was first seen.
     """
     old = [output for output in known_outputs if output.inputs and not output.block]
     new = [*(scan.waiting or ()), *scan.confirmed]
@@ -190,11 +188,11 @@ def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
     They are chosen in this order:
 
     1. Outputs of at least a hundredth of the invoice's amount (`amount_sats`) come
-       first. Whoever fills all places with real outputs of this size pays the full
-       amount.
-    2. Outputs that were seen earlier come first, so that later inventions do not
-       displace them.
-    3. Of outputs seen at the same time, those closer to the amount come first.
+       first. If an attacker fills all places with real outputs of this size, the
+       invoice is paid.
+    2. Outputs that were seen earlier come first, so that invented outputs cannot
+       displace them later.
+    3. If outputs were seen at the same time, those closer to the amount come first.
     """
 
     def order(output: Output) -> tuple[bool, datetime, int]:

@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What new data about an address changes, and the invoice's new state (`verdict`).
+    """The changes that a scan causes, and the invoice's new state (`verdict`).
 
     `changes` are the outputs to store. `forgotten` are known outputs to delete.
     `payments` are the payments to make. `settling` are the txids of existing payments

@@ -46,10 +46,10 @@ class Scan:
     """New facts about an invoice's address, from blocks or from a mempool.
 
     `asked_at` is the time of the request, by our clock. `confirmed` are outputs to the
-    address in blocks, and `proofs` the documents that prove them, by txid. `spent` has
-    the height at which each of the address's outpoints was spent. `replaced` has, by
-    the txid of an unconfirmed transaction, the height at which another transaction spent
-    one of its inputs.
+    address in blocks, and `proofs` the documents that prove them, by txid. `spent` maps
+    each spent outpoint of the address to the height at which it was spent. `replaced`
+    maps the txid of an unconfirmed transaction to the height at which another
+    transaction spent one of its inputs.
 
     `waiting` are the mempool's outputs to the address; None if the mempool was not
     queried. `absent_is_gone` is True if every block is read: then an output that
@@ -178,7 +178,8 @@ class Verdict:
 
     `received_sats` is the sum of all outputs that count towards the amount, and
     `unconfirmed_sats` the part of that sum that lacks confirmations. `missing_sats` is
-    still to be sent. `confirmations` is that of the least confirmed output that counts.
+    still to be sent. `confirmations` is the lowest number of confirmations that an
+    output that counts has.
     `reason` is a sentence for the merchant. `coming_unapplied_sats` is the sum of
     unconfirmed outputs that will settle nothing: they are late, follow a cancellation,
     or exceed the amount.
