@@ -27,8 +27,8 @@ def trace_requests(
 ) -> Callable[..., Any]:
     """Wraps the WSGI application: each request gets an id, a log line and a count.
 
-    The request is logged and counted when its response starts. A request with an API
-    key is also noted in `request_logs`, those of parts (optional plug-ins).
+    The request is logged and counted when its response starts. `request_logs` are logs
+    that parts (optional plug-ins) keep; a request with an API key is noted there too.
 
     A client cannot choose the id, since it could choose the id of another request. The
     id gives access to nothing, so a random source that is not cryptographic is good

@@ -102,11 +102,11 @@ def security_txt(service: Service) -> Response:
 
 
 def readiness(service: Service, trial: Trial) -> Response:
-    """Returns the status 200, or 503 if payments cannot be stored or are not found.
+    """Returns a response with status 200, or 503 if the shop does not work.
 
     The JSON object has `ok` for the whole service and for each component: the database,
-    the check for payments, and the rate limits. A problem of the rate limits does not
-    cause 503, since the shop works without a shared store of rate limits.
+    the check that finds payments, and the rate limits. A problem of the rate limits
+    does not cause 503, since the shop works without a shared store of rate limits.
     """
     try:
         version = versions.version(service.db)
