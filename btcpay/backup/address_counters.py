@@ -76,10 +76,10 @@ def plan(
     """Computes the new value of each address counter, without changing the counters.
 
     A new counter leaves out `skip` addresses after the last used one. `counters` has the
-    counters of the database that will be replaced, by account key; the new counter of
-    an account is not below the one there. `is_copy` is True if `db` is a copy of a
-    backup, and no database in use. Raises CommandError if the chain cannot be searched,
-    or if an account has no more addresses.
+    counters of the database that will be replaced, by account key. No new counter is
+    lower than the one in `counters`. `is_copy` is True if `db` is a copy of a backup,
+    and False if it is the database in use. Raises CommandError if the chain cannot be
+    searched, or if an account has no more addresses.
     """
     # The calls are counted but not limited, since the shop is closed during a restore.
     session = Session(AT_ONCE, settings.proxy)

@@ -88,7 +88,7 @@ class ExtendedKey:
         ]
 
     def _tweak_and_chain_code(self, index: int) -> tuple[int, bytes]:
-        """Returns what BIP32 adds to the point, and the child's chain code."""
+        """Returns the tweak that BIP32 adds to the point, and the child's chain code."""
         if not 0 <= index < HARDENED:
             raise InvalidChild(f"index {index} is not from 0 to 2**31 - 1")
         data = self.public_key + index.to_bytes(4, "big")

@@ -31,8 +31,8 @@ _MAX_LETTERS = 40
 def holds_seed_words(text: str) -> bool:
     """True if the text contains at least MIN_WORDS words of BIP39's lists in a row.
 
-    Numbers, punctuation and line breaks between the words are ignored, as is a label
-    that is repeated before each word. One word in the row may be misspelt.
+    Numbers, punctuation and line breaks between the words are ignored. A label that is
+    repeated before each word is ignored too. One word in the row may be misspelt.
     """
     words = [word for word in _WORD.findall(_fold(text)) if len(word) <= _MAX_LETTERS]
     if len(words) < MIN_WORDS:

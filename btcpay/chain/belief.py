@@ -31,8 +31,8 @@ def judge_clock(
     """Decides whether the system clock is believed, and stores the result.
 
     Returns the reason to doubt it, or "" if it is believed. `mark` is the present text
-    of `boot_mark`: a clock that is never set. `is_agreed` is True if enough sources
-    show the same chain.
+    of `boot_mark` (btcpay/values/times.py), which shows a clock that is never set.
+    `is_agreed` is True if enough sources show the same chain.
     """
     current = current_moment(db, now)
     believed = _believed_moment(db, now)

@@ -65,10 +65,9 @@ class Leap(NamedTuple):
         return abs(passed - self.waited) <= DRIFT
 
     def is_confirmed(self, clock_at: datetime) -> bool:
-        """True if the time since the jump shows that the clock is not wrong.
+        """True if the clock has kept step with the monotonic clock for CONFIRMED_AFTER.
 
-        It does so if at least CONFIRMED_AFTER has passed, and the system clock has kept
-        step with the monotonic clock. `clock_at` is the present clock time.
+        This shows that the clock is right. `clock_at` is the present clock time.
         """
         if self.waited is None or self.waited < CONFIRMED_AFTER:
             return False

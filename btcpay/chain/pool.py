@@ -172,10 +172,10 @@ class Pool(Generic[Source]):
     def expect(self, height: int, heights: Mapping[sources.BlockSource, int]) -> None:
         """Stops requests to each source whose tip is far below `height`.
 
-        `heights` has the heights of the tips that sources have shown. A source counts
-        as far below if its tip is more than MAX_BLOCKS_BEHIND lower, or if it has shown
-        no tip. It gets requests again after it has shown a newer tip, since it lacks
-        new payments, and reports confirmed payments as unconfirmed. All sources below
+        Such a source lacks new payments, and reports confirmed payments as unconfirmed.
+        It gets requests again once it has shown a newer tip. `heights` has the heights
+        of the tips that sources have shown. A source counts as far below if its tip is
+        more than MAX_BLOCKS_BEHIND lower, or if it has shown no tip. All sources below
         `height` move to the end of the order.
         """
         for entry in self._in_order():

@@ -52,6 +52,7 @@ class Question(Generic[S, T]):
         return list(self._running.values())
 
     def run(self, sources: Iterable[S]) -> None:
+        """Sends the request to the sources, in this order, and waits for the results."""
         self._waiting.extend(sources)
         now_s = time.monotonic()
         while now_s < self._end_s:

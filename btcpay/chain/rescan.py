@@ -32,7 +32,7 @@ def scripts_paid_since(
     scripts: Set[bytes],
     is_copy: bool,
 ) -> set[bytes]:
-    """Returns which of `scripts` are paid in blocks newer than the restored database.
+    """Returns those of `scripts` that blocks newer than the restored database pay.
 
     `is_copy` is True if the database was not used since its backup: then the blocks
     after its newest one are read. Otherwise a check may have added blocks since the

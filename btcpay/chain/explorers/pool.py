@@ -18,6 +18,8 @@ from storage.queries.totals import tallies
 
 
 class Explorers(Pool[Explorer]):
+    """A pool of the explorers at `urls`. If there is no `quota`, calls are not limited."""
+
     def __init__(
         self,
         network: Network,
