@@ -89,11 +89,10 @@ class Announcements:
                 self.apply(Report())
 
     def collect(self) -> bool:
-        """Collects announced transactions. Returns True if some are to be applied.
+        """Collects announced transactions. Returns True if one of them matches an invoice.
 
-        They are to be applied if one of them matches an invoice. Also turns the
-        listener on if an invoice's page was open in the last ten minutes, and off if
-        none was.
+        Then `apply` has work to do. Also turns the listener on if an invoice's page was
+        open in the last ten minutes, and off if none was.
         """
         after_ms = to_ms(self.now() - CLOSED_LATELY)
         pages = self.db.rows(mempool_watch.ASKED, after=after_ms)

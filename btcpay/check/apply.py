@@ -1,4 +1,4 @@
-"""Stores what scans change in their invoices, many scans in one database transaction.
+"""Stores the changes that scans cause in invoices, for many scans in one transaction.
 
 A scan is new data from blocks or a mempool about the address of one invoice.
 """
@@ -32,13 +32,14 @@ def try_apply(
     now: datetime,
     report: Report,
 ) -> set[str]:
-    """Stores what the scans change. Returns the ids of the invoices whose changes failed.
+    """Stores the changes that the scans cause, with `apply`.
 
-    A scan is new data about an invoice's address. `scans` is by invoice id. Each
-    changed status and each failure is added to the report. An error in one invoice does
-    not stop the others: if the database transaction for all of them fails, each half is
-    tried in a transaction of its own. An error is raised only if the connection to the
-    database is lost.
+    Returns the ids of the invoices whose changes could not be stored. A scan is new
+    data about an invoice's address. `scans` is by invoice id. Each changed status and
+    each failure is added to the report. An error in one invoice does not stop the
+    others: if the database transaction for all of them fails, each half is tried in a
+    transaction of its own. An error is raised only if the connection to the database is
+    lost.
     """
     if not scans:
         return set()
@@ -85,7 +86,7 @@ def apply(
     scans: Mapping[str, Scan],
     now: datetime,
 ) -> list[Settlement]:
-    """Stores everything that the scans change, in one database transaction.
+    """Stores all changes that the scans cause, in one database transaction.
 
     Returns a `Settlement` for each invoice, with the changes. Any error rolls all of
     them back. Raises BeyondMoney if outputs of the mempool would make a balance exceed

@@ -54,7 +54,7 @@ class CatchUp(BlockReader):
     """Stores new headers, then reads their blocks.
 
     `mark` returns the time by the machine's monotonic clock, which nobody can set.
-    Tests replace it. `record` is what this process stores about its runs.
+    Tests replace it. `record` stores the times and totals of this process's runs.
     """
 
     mark: Callable[[], str] = boot_mark

@@ -1,4 +1,4 @@
-"""Finds what a block says about invoices: payments, spent coins, double spends.
+"""Finds the facts in a block that concern invoices: payments, spent coins, double spends.
 
 A double spend is a transaction that spends an input of an unconfirmed payment. The
 module also returns the prices with which payments are valued.
@@ -197,6 +197,7 @@ def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
 
 
 def is_late(mined_at: datetime, now: datetime) -> bool:
+    """True if a block is found so late that the price at its time is not known."""
     return now - mined_at > RECEIPT_PRICE_AGE
 
 

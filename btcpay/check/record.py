@@ -25,10 +25,11 @@ TOTALS_AGAIN = timedelta(hours=1)
 class RunRecord:
     """The times and totals of the runs of the check by one process.
 
-    After a run that found nothing new and ended like the one before, they are stored
-    only if the stored time of a run is at least `renew_after` old. Totals that are not
-    yet stored are lost if the process is killed. They are stored with news, with the
-    next time of a run if an explorer has failed, and at least once in TOTALS_AGAIN.
+    Both are stored when a run finds something new, or ends in another way than the run
+    before. Any other run stores only its times, and only if the stored values differ or
+    are at least `renew_after` old. It also stores the totals if an explorer has failed,
+    or if they were last stored TOTALS_AGAIN ago. Totals that are not stored yet are lost
+    if the process is killed.
     """
 
     renew_after: timedelta = timedelta()

@@ -38,7 +38,7 @@ class Report:
     tip_asked_at: datetime | None = None
     # True if two sources (or the only one that is configured) returned a recent tip.
     is_agreed: bool = False
-    # When the tip was requested up to which every block is read; None if some are unread.
+    # When the tip was requested, if every block up to that tip is read; else None.
     read_at: datetime | None = None
     # True if the stored chain has changed.
     has_new_tip: bool = False

@@ -1,4 +1,4 @@
-"""Computes what scans change in their invoices, with the history entries and events.
+"""Computes the changes that scans cause in invoices, with history entries and events.
 
 A scan is new data about an invoice's address. All rows are loaded together; each
 invoice is settled separately.
@@ -33,8 +33,8 @@ class Settlement(NamedTuple):
     """An invoice's row, a scan of its address, and the changes that follow (`outcome`).
 
     A scan is new data about the address. `history_changes` are the changes of outputs
-    that the invoice's history records and of which events tell. If the history is long,
-    these are only outputs in a block.
+    that become entries of the invoice's history, and events. If the history is long,
+    these are only changes of outputs in a block.
     """
 
     row: Invoice
@@ -67,11 +67,10 @@ def settle_scans(
     scans: Mapping[str, Scan],
     now: datetime,
 ) -> list[Settlement]:
-    """Computes what each scan changes in its invoice. Stores nothing.
+    """Computes the changes that each scan causes in its invoice. Stores nothing.
 
-    A scan is what was seen at an invoice's address. `scans` is by invoice id. The
-    caller must have locked the merchants' balances. Raises BadRow if a stored value is
-    invalid.
+    A scan is new data about an invoice's address. `scans` is by invoice id. The caller
+    must have locked the merchants' balances. Raises BadRow if a stored value is invalid.
     """
     ids: list[Values] = [{"id": id} for id in scans]
     invoice_ids: list[Values] = [{"invoice_id": id} for id in scans]

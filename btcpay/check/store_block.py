@@ -1,6 +1,6 @@
-"""Marks a block as read and stores all that it changes, in one database transaction."""
+"""Marks a block as read and stores all of its changes, in one database transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -36,7 +36,7 @@ def store_block(
     now: datetime,
     report: Report,
 ) -> set[str] | None:
-    """Marks the block as read, and stores what it changes in invoices.
+    """Marks the block as read, and stores its changes in invoices.
 
     All is stored in one database transaction. Returns the ids of the invoices whose
     changes could not be stored. If there are any, the block is marked as unread again.
@@ -47,13 +47,7 @@ def store_block(
         # The lock serializes the blocks, so that each sees the results of the one before.
         meta.lock(db)
         lowest_unread = db.get(blocks.UNREAD)[1]
-        spends = None
-        is_earlier_unread = lowest_unread is not None and lowest_unread < row.height
-        if is_earlier_unread:
-            spends = spends_of(block)
-        row_count = db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends)
-        was_read_by_another_run = row_count != 1
-        if was_read_by_another_run:
+        if not _mark_as_read(db, row, block, lowest_unread, now):
             return None
         tip_height = blocks.tip_height(db) or row.height
 
@@ -62,11 +56,7 @@ def store_block(
 
         scans = facts_of(db, settings.network.name, row.height, block, new_scan)
         failed = try_apply(db, settings, scans, now, report)
-        coins: list[SeenOutput] = []
-        for invoice_id, scan in scans.items():
-            if invoice_id not in failed:
-                coins += scan.confirmed
-        read_spends_again(db, coins)
+        read_spends_again(db, _new_coins(scans, failed))
         plan_block(db, part_matches, row.height, now)
         work = Work(part_work.CORE, "block", row.height)
         db.run(part_work.DONE, **work.key)
@@ -75,6 +65,34 @@ def store_block(
         if lowest_unread == row.height:
             _forget_spends(db, tip_height)
     return failed
+
+
+def _mark_as_read(
+    db: Database,
+    row: Block,
+    block: ProvenBlock,
+    lowest_unread: int | None,
+    now: datetime,
+) -> bool:
+    """Marks the block as read. Returns False if another run has read it meanwhile.
+
+    If an earlier block is unread, also stores the coins that this block spends.
+    """
+    spends = None
+    is_earlier_unread = lowest_unread is not None and lowest_unread < row.height
+    if is_earlier_unread:
+        spends = spends_of(block)
+    row_count = db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends)
+    return row_count == 1
+
+
+def _new_coins(scans: Mapping[str, Scan], failed: Collection[str]) -> list[SeenOutput]:
+    """Returns the outputs that the block pays to invoices, except to those in `failed`."""
+    coins: list[SeenOutput] = []
+    for invoice_id, scan in scans.items():
+        if invoice_id not in failed:
+            coins += scan.confirmed
+    return coins
 
 
 def _forget_spends(db: Database, tip_height: int) -> None:
