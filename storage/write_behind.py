@@ -4,24 +4,23 @@ Examples are when an API key was last used, and when somebody last viewed an inv
 """
 
 import logging
-import threading
 from datetime import datetime
 
 from peewee import PeeweeException, Query
 
 from btcpay.values.times import to_ms
+from storage.background_writer import BackgroundWriter
 from storage.database import Database
 
 log = logging.getLogger(__name__)
 
 EVERY_MS = 60_000  # at most one write a minute for each subject: a page polls every two seconds
 GATHER_S = 1
-SHUTDOWN_S = 5  # longest wait at shutdown, if another process holds the database
 # Maximum number of subjects in memory. If it is reached, all are forgotten.
 MAX_SUBJECTS = 10_000
 
 
-class Notes:
+class Notes(BackgroundWriter):
     """Collects timestamps in memory. A thread writes them, at most once a second.
 
     Each timestamp is written by a query with the parameters `id` and `at`. A crash
@@ -30,13 +29,9 @@ class Notes:
     """
 
     def __init__(self, db: Database) -> None:
-        self._db = db
+        super().__init__(db)
         self._noted_ms: dict[tuple[int, str], int] = {}
         self._pending: dict[tuple[int, str], tuple[Query, int]] = {}
-        self._lock = threading.Lock()
-        self._ending = threading.Event()
-        self._has_pending = threading.Event()
-        self._thread: threading.Thread | None = None
 
     def note(self, query: Query, subject: str, now: datetime) -> None:
         """Schedules `query` to store that `subject` (an id) was used at `now`.
@@ -54,31 +49,13 @@ class Notes:
                 self._noted_ms.clear()
             self._noted_ms[key] = at_ms
             self._pending[key] = (query, at_ms)
-            self._has_pending.set()
-            # started late, because threads do not survive the server's fork
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._write_forever, daemon=True)
-                self._thread.start()
+            self.wake()
 
-    def close(self) -> None:
-        """Writes the pending timestamps, and ends the thread.
+    def pause_s(self) -> float:
+        return GATHER_S
 
-        `note` must not be called afterwards.
-        """
-        self._ending.set()
-        self._has_pending.set()
-        if self._thread:
-            self._thread.join(SHUTDOWN_S)
-
-    def _write_forever(self) -> None:
-        while not self._ending.is_set():
-            self._has_pending.wait()
-            self._ending.wait(GATHER_S)
-            self._has_pending.clear()
-            self._write()
-        self._db.close()
-
-    def _write(self) -> None:
+    def write(self) -> None:
+        """Writes the collected timestamps. If the database fails, they are lost."""
         with self._lock:
             pending = self._pending
             self._pending = {}

@@ -1,11 +1,7 @@
-"""Logs the API requests of each key, for the page that shows them to the merchant.
-
-No request waits for it: requests are collected in memory, and a thread writes them.
-"""
+"""Logs the API requests of each key, for the page that shows them to the merchant."""
 
 import logging
 import math
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -21,6 +17,7 @@ from btcpay.parts.merchant_pages.developers.key_requests import (
 )
 from btcpay.settings.settings import Settings
 from btcpay.values.times import to_ms
+from storage.background_writer import BackgroundWriter
 from storage.database import Database
 
 log = logging.getLogger(__name__)
@@ -30,29 +27,26 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE_S = 5
 LONGEST_PAUSE_S = 60
 MOST_KEYS = 1_000  # whose requests are collected at the same time
-SHUTDOWN_S = 5  # longest wait at shutdown
 
 
 # The time of a request, its operation, status and error code, and its duration in seconds.
 Pending = tuple[datetime, str, int, str, float]
 
 
-class RequestLog:
+class RequestLog(BackgroundWriter):
     """Collects API requests in memory. A thread writes them, within LONGEST_PAUSE_S.
 
-    While the database is busy, they stay in memory; only the latest of each key fit. A
-    killed process loses those that are not written yet. That is harmless: nothing is
-    computed from the log.
+    While the database is busy, they stay in memory: at most the newest MOST_REQUESTS of
+    each key, and of at most MOST_KEYS keys. If the process is killed, the requests in
+    memory are lost. That is harmless: nothing is computed from the log.
     """
 
     def __init__(self, db: Database, now: Callable[[], datetime]) -> None:
-        self._db = db
+        super().__init__(db)
         self._now = now
         self._pending: dict[str, deque[Pending]] = {}
-        self._lock = threading.Lock()
-        self._ending = threading.Event()
-        self._has_pending = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._next_pause_s = FIRST_PAUSE_S
+        self._written_s = -math.inf
 
     def note(
         self,
@@ -62,7 +56,11 @@ class RequestLog:
         error_code: str,
         took_s: float,
     ) -> None:
-        """Adds a request that is being answered. Returns within microseconds."""
+        """Adds a request whose response begins. Returns within microseconds.
+
+        `error_code` is the code in the error's response, or "". `took_s` is the time
+        until the response begins, in seconds.
+        """
         request = (self._now(), operation, status, error_code, took_s)
         with self._lock:
             requests = self._pending.get(key_id)
@@ -72,45 +70,25 @@ class RequestLog:
                 requests = deque(maxlen=MOST_REQUESTS)
                 self._pending[key_id] = requests
             requests.append(request)
-            if not self._has_pending.is_set():
-                self._wake_thread()
+            self.wake()
 
-    def _wake_thread(self) -> None:
-        self._has_pending.set()
-        # started late, because threads do not survive the server's fork
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._write_forever, daemon=True)
-            self._thread.start()
-
-    def close(self) -> None:
-        """Writes the collected requests, and ends the thread.
-
-        `note` must not be called afterwards.
-        """
-        self._ending.set()
-        self._has_pending.set()
-        if self._thread:
-            self._thread.join(SHUTDOWN_S)
-
-    def _write_forever(self) -> None:
-        pause_s = FIRST_PAUSE_S
-        written_s = -math.inf
-        while not self._ending.is_set():
-            self._has_pending.wait()
-            if time.monotonic() - written_s > LONGEST_PAUSE_S:
-                pause_s = FIRST_PAUSE_S
-            self._ending.wait(pause_s)
-            self.write()
-            written_s = time.monotonic()
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        self._db.close()
+    def pause_s(self) -> float:
+        """Returns how many seconds requests are collected before the next write."""
+        if time.monotonic() - self._written_s > LONGEST_PAUSE_S:
+            self._next_pause_s = FIRST_PAUSE_S
+        pause_s = self._next_pause_s
+        self._next_pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        return pause_s
 
     def write(self) -> bool:
-        """Writes the collected requests. If the database is busy, keeps them; returns False."""
+        """Writes the collected requests. Returns False if the database fails.
+
+        The requests are kept for the next write if the database is busy.
+        """
+        self._written_s = time.monotonic()
         with self._lock:
             pending = self._pending
             self._pending = {}
-            self._has_pending.clear()
         if not pending:
             return True
         new = {id: list(map(_converted, requests)) for id, requests in pending.items()}
@@ -126,7 +104,7 @@ class RequestLog:
         return True
 
     def _put_back(self, pending: Mapping[str, deque[Pending]]) -> None:
-        """Collects the requests again, before those that were noted meanwhile."""
+        """Adds the requests to the collected ones again, before those noted meanwhile."""
         with self._lock:
             for key_id, requests in pending.items():
                 newer = self._pending.get(key_id, ())
