@@ -1,19 +1,16 @@
-"""The merchant's pages about bills, and the sentences about bills on other pages.
+"""The merchant's pages about bills.
 
 The form for a new bill is in `new_bill.py`.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 
 from flask import Response
 from peewee import Query
 
 from btcpay import hooks
-from btcpay.languages import formats
 from btcpay.notify.mail.mailto import mail_link
-from btcpay.parts.bills import actions, new_bill, queries
+from btcpay.parts.bills import actions, new_bill, on_other_pages, queries
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.mail import text_of
 from btcpay.parts.bills.models import Bill, BillStatus
@@ -24,12 +21,12 @@ from btcpay.values.errors import (
 )
 from btcpay.values.money import of_minor, stored_amount
 from btcpay.values.times import to_ms
-from btcpay.web.pages.languages import current_language, gettext
+from btcpay.web.pages.languages import current_language
 from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import View
-from btcpay.web.pages.visit import Line, Visit
-from storage.database import Database, group_by
+from btcpay.web.pages.visit import Visit
+from storage.database import Database
 from storage.values import Values
 
 # The maximum number of a series' bills on a page: ten years if it is monthly.
@@ -152,84 +149,13 @@ def end(visit: Visit, id: str) -> Response:
     return visit.redirect(f"/bills/{id}", done=outcome)
 
 
-def menu_item() -> hooks.MenuItem:
-    return hooks.MenuItem(
-        path="/bills",
-        name=gettext("Bills"),
-        drawn="M5 3h10l4 4v14H5zM15 3v4h4M8 12h8M8 16h5",
-        is_tab=True,
-        new_path="/bills/new",
-        new_name=gettext("New bill"),
-    )
-
-
-def today_lines(counts: Mapping[str, int]) -> list[Line]:
-    """Returns a sentence about the overdue bills, and one about those due within a week.
-
-    `counts` has the numbers of these bills. A sentence about no bills is left out.
-    """
-    numbers = {"overdue": counts["bills_overdue"], "due": counts["bills_due"]}
-    return [_line(kind, number) for kind, number in numbers.items() if number]
-
-
-def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
-    """Returns sentences about the unpaid bills with since_ms <= due time < before_ms.
-
-    The times are in unix milliseconds. One sentence is about overdue bills, one about
-    the others. Each has the sums that are missing, one for each currency.
-    """
-    bills = visit.service.db.rows(
-        queries.OPEN,
-        merchant_id=visit.merchant_id,
-        since=since_ms,
-        before=before_ms,
-        limit=queries.MOST_COUNTED,
-    )
-
-    def kind_of(bill: Bill) -> str:
-        if bill.due_ms < to_ms(visit.now):
-            return "overdue"
-        return "due"
-
-    lines = []
-    for kind, bills_of_kind in group_by(bills, kind_of).items():
-        lines.append(_line(kind, len(bills_of_kind), f" ({_sums(bills_of_kind)})"))
-    return lines
-
-
-def _line(kind: str, number: int, sums: str = "") -> Line:
-    """Returns the sentence about a number of bills; `kind` is "overdue" or "due"."""
-    more = ""
-    if number == queries.MOST_COUNTED:
-        more = "+"
-    number_text = f"{formats.whole(number, current_language())}{more}{sums}"
-    texts = {
-        "overdue": gettext("Overdue bills: %(number)s", number=number_text),
-        "due": gettext("Bills due: %(number)s", number=number_text),
-    }
-    return texts[kind], "/bills", {"status": kind}
-
-
-def _sums(bills: Sequence[Bill]) -> str:
-    """Returns the missing sums of these bills as text, one for each currency."""
-    missing_by_currency = defaultdict[str, Decimal](Decimal)
-    for bill in bills:
-        missing = Decimal(bill.amount) - Decimal(bill.paid)
-        missing_by_currency[bill.currency] += missing
-    language = current_language()
-    texts = []
-    for currency, amount in missing_by_currency.items():
-        texts.append(formats.money(amount, currency, language))
-    return ", ".join(texts)
-
-
 HOOK = hooks.MerchantViews(
     views=views,
-    menu_item=menu_item,
+    menu_item=on_other_pages.menu_item,
     today_counts={
         "bills_overdue": queries.OVERDUE_OF_OUTER,
         "bills_due": queries.DUE_OF_OUTER,
     },
-    today_lines=today_lines,
-    month_lines=month_lines,
+    today_lines=on_other_pages.today_lines,
+    month_lines=on_other_pages.month_lines,
 )

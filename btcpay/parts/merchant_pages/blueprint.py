@@ -11,6 +11,7 @@ from btcpay import hooks
 from btcpay.backup.pending import discard_idle
 from btcpay.merchants import sessions
 from btcpay.parts.merchant_pages import (
+    attention,
     home,
     invoice,
     link_form,
@@ -20,7 +21,7 @@ from btcpay.parts.merchant_pages import (
     till,
 )
 from btcpay.parts.merchant_pages.developers import keys, webhooks
-from btcpay.parts.merchant_pages.lists import downloads, search
+from btcpay.parts.merchant_pages.lists import downloads, sales
 from btcpay.parts.merchant_pages.login import LoginViews
 from btcpay.parts.merchant_pages.menu import front_page_link
 from btcpay.parts.merchant_pages.password import (
@@ -29,6 +30,10 @@ from btcpay.parts.merchant_pages.password import (
     show_shops,
 )
 from btcpay.parts.merchant_pages.restore import RestoreViews
+from btcpay.parts.merchant_pages.session_cookie import (
+    session_secret,
+    set_session_cookie,
+)
 from btcpay.parts.merchant_pages.settings import (
     backup,
     devices,
@@ -37,13 +42,7 @@ from btcpay.parts.merchant_pages.settings import (
     shop,
 )
 from btcpay.parts.merchant_pages.start import StartViews
-from btcpay.parts.merchant_pages.visit import (
-    MAX_UPLOAD_BYTES,
-    ROOT,
-    Visit,
-    session_secret,
-    set_session_cookie,
-)
+from btcpay.parts.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit
 from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web.admission import (
     caller_windows,
@@ -64,9 +63,10 @@ TILL = f"{ROOT}/till"  # a till-only session may use only this path and those be
 
 
 def _isolate(response: Response) -> Response:
-    """Adds headers that keep pages of sibling hosts from embedding or controlling these pages.
+    """Adds headers that keep other hosts' pages from embedding or controlling these pages.
 
-    For example, `shop.example.com` is a sibling host of `pay.example.com`.
+    Without the headers, pages of sibling hosts could: for example, `shop.example.com`
+    is a sibling host of `pay.example.com`.
     """
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
@@ -84,16 +84,16 @@ def _keep_to_till() -> None:
 # view is called as `view(visit, **path values)`.
 SESSION_VIEWS: list[tuple[str, str, View]] = [
     ("GET", "", home.show),
-    ("GET", "/attention", invoice.show_needing),
-    ("POST", "/attention/set-aside", invoice.set_small_aside),
-    ("GET", "/invoices", search.show_invoices),
+    ("GET", "/attention", attention.show),
+    ("POST", "/attention/set-aside", attention.set_small_aside),
+    ("GET", "/invoices", sales.show_invoices),
     ("GET", "/invoices/<id>", invoice.show),
     ("POST", "/invoices/<id>/accept", invoice.accept),
     ("POST", "/invoices/<id>/set-aside", invoice.set_aside),
     ("POST", "/invoices/<id>/cancel", invoice.cancel),
     ("GET", "/month", sales_report.show_month),
     ("GET", "/more", home.show_more),
-    ("GET", "/payments", search.show_payments),
+    ("GET", "/payments", sales.show_payments),
     ("GET", "/downloads", downloads.show),
     ("GET", "/downloads/payments", downloads.send_payments),
     ("POST", "/files", downloads.make_link),
@@ -145,8 +145,8 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
 def blueprint(service: Service) -> Blueprint | None:
     """Returns the blueprint of the merchant's pages; None if the settings switch them off.
 
-    Requests to other paths below ROOT, or with other methods, get an error page. Also
-    deletes uploaded backups that an earlier process has left without restoring them.
+    A request to another path below ROOT, or with another method, gets an error page.
+    This function also deletes uploaded backups that an earlier process has not restored.
     """
     if not service.settings.merchant_pages:
         return None

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flask import Response
 
@@ -59,21 +59,14 @@ def _lines(shop: today.Shop) -> list[Line]:
 def show(visit: Visit) -> Response:
     """Shows the page *Today*, the first page after the login.
 
-    It takes five SQL statements, including the statement that loads the session. While
-    there are blocks that only a part (an optional plug-in) still needs, it may take one
-    more for each part.
+    The request executes five SQL statements, including the one that loads the session.
+    While there are blocks that only a part (an optional plug-in) still needs, it may
+    execute one more for each part.
     """
     service = visit.service
     now = visit.now
     db = service.db
-    settings = service.settings
     own = visit.merchant_id
-    currency = visit.session.currency
-    today_number = day_of(to_ms(now), visit.zone)
-    first = today_number - DAYS + 1
-    rows = db.rows(days.BETWEEN, first=first - DAYS, last=today_number, merchant_id=own)
-    reports = sales_reports(rows, first, today_number, currency)
-    coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
     shop = db.get(SHOP, **of | {"finished_after": to_ms(now - LATELY)})
     gap = gap_of(
@@ -83,33 +76,61 @@ def show(visit: Visit) -> Response:
         "home.html",
         lines=_lines(shop),
         to_do=to_do(shop, visit, not db.is_server),
-        today_took=sums_to_show(reports, lambda report: report.by_day[today_number]),
-        yesterday_took=sums_to_show(
-            reports, lambda report: report.by_day[today_number - 1]
-        ),
-        thirty_days_took=sums_to_show(reports, lambda report: report.whole),
-        charts=reports,
-        yesterday=today_number - 1,
-        coming=coming[:MOST_COMING],
-        coming_sums=_sums(coming[:MOST_COMING], currency),
-        is_more_coming=len(coming) > MOST_COMING,
-        value=_value,
         wanting=db.rows(WANTING, merchant_id=own, limit=LISTED + 1),
         listed=LISTED,
         of_minor=of_minor,
         shop=shop,
-        state=state_in_row(db, shop, settings, now),
+        state=state_in_row(db, shop, service.settings, now),
         gap=gap,
         advised_gap_limit=gap.limit + MARGIN,
         has_own_backup=not db.is_server,
         is_without_price=_is_without_price(visit),
         date_of=date_of,
         now_ms=to_ms(now),
+        **_received_values(visit),
+        **_pending_values(visit),
     )
 
 
+def _received_values(visit: Visit) -> dict[str, Any]:
+    """Returns the template's values about the money received on the last DAYS days."""
+    today_number = day_of(to_ms(visit.now), visit.zone)
+    first = today_number - DAYS + 1
+    rows = visit.service.db.rows(
+        days.BETWEEN,
+        first=first - DAYS,
+        last=today_number,
+        merchant_id=visit.merchant_id,
+    )
+    reports = sales_reports(rows, first, today_number, visit.session.currency)
+    yesterday = today_number - 1
+    return {
+        "today_took": sums_to_show(reports, lambda report: report.by_day[today_number]),
+        "yesterday_took": sums_to_show(
+            reports, lambda report: report.by_day[yesterday]
+        ),
+        "thirty_days_took": sums_to_show(reports, lambda report: report.whole),
+        "charts": reports,
+        "yesterday": yesterday,
+    }
+
+
+def _pending_values(visit: Visit) -> dict[str, Any]:
+    """Returns the template's values about pending payments."""
+    rows = visit.service.db.rows(
+        today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=visit.merchant_id
+    )
+    coming = rows[:MOST_COMING]
+    return {
+        "coming": coming,
+        "coming_sums": _sums(coming, visit.session.currency),
+        "is_more_coming": len(rows) > MOST_COMING,
+        "value": _value,
+    }
+
+
 def show_more(visit: Visit) -> Response:
-    """Shows the items of the menu that are not tabs on a phone."""
+    """Shows the page *More*: on a phone, it has the items of the menu that are not tabs."""
     return visit.page("more.html")
 
 

@@ -1,8 +1,7 @@
-"""The page of an invoice, the list of invoices that need attention, and their forms."""
+"""The page of an invoice, and the forms with the merchant's decisions about it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -13,38 +12,25 @@ from btcpay.invoices import manual
 from btcpay.invoices.status import story_of
 from btcpay.invoices.stuck import stuck_of
 from btcpay.notify.mail.mailto import mailto
-from btcpay.parts.merchant_pages import queries
-from btcpay.parts.merchant_pages.lists.search import loose_kind
+from btcpay.parts.merchant_pages.lists.sales import loose_kind
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import ChangeRefused
 from btcpay.values.money import (
     amount_due,
-    of_minor,
     price_of,
-    to_minor,
     value_of,
 )
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import TextRefused
-from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
+from btcpay.web.pages.forms import invisible_character_message_of
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
-from btcpay.web.pages.visit import Line
 from storage.queries import attentions, invoices, receivers
 from storage.statement import as_dict
-from storage.values import Values
 
 # The maximum number of outputs and of events on the page, since anybody can send dust to
 # an address.
 MOST_SHOWN = 100
-# The maximum number of invoices on the page, sorted by the amount in question, highest first.
-# Further invoices appear once these are decided.
-NEEDING = 50
-# The maximum number of invoices that one click sets aside, which takes a second.
-AT_ONCE = 100
-# With these reasons for attention, nothing can be accepted: the invoice is paid, or its
-# payment is not in the best chain.
-ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice", "older_coin")
 # With these reasons for attention, nothing must be refunded: the payment is not in the best
 # chain, or it was refunded twice already.
 OWES_NOTHING = ("reorganised", "vanished", "refunded_twice")
@@ -61,7 +47,7 @@ def show(visit: Visit, id: str) -> Response:
     paid_sats = sum(receipt.amount_sats for receipt in receipts if receipt.came_for_it)
     mailto = None
     if row.attention:
-        mailto = _mailtos(visit, [row]).get(id)
+        mailto = mailtos(visit, [row]).get(id)
     newest_events = list(reversed(story.events[-MOST_SHOWN:]))
     events = [
         as_dict(event) | {"detail": json.loads(event.detail)} for event in newest_events
@@ -90,7 +76,7 @@ def show(visit: Visit, id: str) -> Response:
         events=events,
         most_shown=MOST_SHOWN,
         loose_kind=loose_kind,
-        reason_error=_reason_error(visit),
+        reason_error=reason_error(visit),
     )
 
 
@@ -112,7 +98,10 @@ def _cards_of_parts(
 
 
 def accept(visit: Visit, id: str) -> Response:
-    """Settles the invoice by what has come, with the entered reason."""
+    """Accepts the received payments as full payment of the invoice.
+
+    Stores the reason that the merchant has entered.
+    """
     default_reason = gettext("Accepted as received")
     return _decide_with_reason(visit, id, "accepted", manual.settle, default_reason)
 
@@ -120,7 +109,8 @@ def accept(visit: Visit, id: str) -> Response:
 def set_aside(visit: Visit, id: str) -> Response:
     """Removes the invoice from the list of invoices that need attention.
 
-    The invoice is listed again if something new happens to it that needs attention.
+    Stores the reason that the merchant has entered. The invoice is listed again if
+    something new happens to it that needs attention.
     """
     default_reason = gettext("Settled with the customer")
     return _decide_with_reason(visit, id, "set_aside", manual.dismiss, default_reason)
@@ -170,7 +160,7 @@ def _back(visit: Visit, id: str, **query: str) -> Response:
     return visit.redirect(f"/invoices/{id}", **query)
 
 
-def _reason_error(visit: Visit) -> str:
+def reason_error(visit: Visit) -> str:
     """Returns the message about an invisible character in the entered reason; "" if none.
 
     The URL contains only the character's code point. If it contained the message,
@@ -179,46 +169,8 @@ def _reason_error(visit: Visit) -> str:
     return invisible_character_message_of(visit.query.get("sign", ""))
 
 
-def show_needing(visit: Visit, status: int = 200, error: str = "") -> Response:
-    """Shows the invoices that need attention.
-
-    The page's form sets aside all invoices below an amount. `error` says why that amount
-    was refused; "" if it was not.
-    """
-    own = visit.merchant_id
-    db = visit.service.db
-    rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
-    most_shown = None
-    if len(rows) > NEEDING:
-        most_shown = NEEDING
-    entries: Mapping[str, str] = {}
-    if error:
-        entries = visit.form
-    lines: list[Line] = []
-    for part in hooks.of(hooks.MerchantViews):
-        if part.inbox_lines:
-            lines += part.inbox_lines(visit)
-    return visit.page(
-        "attention.html",
-        status,
-        rows=rows[:NEEDING],
-        most_shown=most_shown,
-        of_minor=of_minor,
-        difference_of=_excess,
-        mailtos=_mailtos(visit, rows),
-        only_set_aside=ONLY_SET_ASIDE,
-        owes_nothing=OWES_NOTHING,
-        lines=lines,
-        has_cards=any(part.invoice_card for part in hooks.of(hooks.MerchantViews)),
-        error=error,
-        entries=entries,
-        number=visit.query.get("number", ""),
-        reason_error=_reason_error(visit),
-    )
-
-
-def _mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, str]:
-    """Returns, by invoice id, a link that opens a mail to the invoice's customer.
+def mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, str]:
+    """Returns links that open a mail to an invoice's customer, by the invoice's id.
 
     There is no link for an invoice without the customer's e-mail address.
     """
@@ -235,47 +187,3 @@ def _mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, st
         row.id: mailto(row, f"{pages}/pay/{row.id}", visit.session.seller, language)
         for row in addressed
     }
-
-
-def _excess(row: queries.ListedInvoice) -> Decimal:
-    """Returns by how much an invoice is overpaid, in its currency.
-
-    The result is negative if the invoice is underpaid. It is 0 if the only possible
-    decision is to set the invoice aside: the page then shows the whole amount in
-    question.
-    """
-    if row.attention in ONLY_SET_ASIDE:
-        return Decimal(0)
-    sats = row.came_sats - row.amount_sats
-    price = Decimal(row.price)
-    value = value_of(abs(sats), price, row.currency)
-    if sats > 0:
-        return value
-    return -value
-
-
-def set_small_aside(visit: Visit) -> Response:
-    """Sets aside invoices that need attention about less than the entered amount.
-
-    One call sets aside at most AT_ONCE invoices, each in its own database transaction.
-    It skips an invoice whose amount in question has grown meanwhile.
-    """
-    currency = visit.currency
-    service = visit.service
-    try:
-        amount = visit.amount(visit.form.get("amount", ""))
-    except AmountRefused as refusal:
-        return show_needing(visit, 400, error=str(refusal))
-    below = to_minor(amount, currency)
-    db = service.db
-    settings = service.settings
-    own: Values = {"merchant_id": visit.merchant_id, "currency": currency}
-    small = db.rows(attentions.BELOW, **own | {"below_minor": below, "limit": AT_ONCE})
-    number = 0
-    reason = gettext("Small amount, set aside with others")
-    for row in small:
-        id = row.invoice_id
-        with suppress(ChangeRefused):
-            manual.dismiss(db, settings, id, reason, visit.now, below_minor=below)
-            number += 1
-    return visit.redirect("/attention", done="aside", number=number)

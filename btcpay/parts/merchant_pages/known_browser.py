@@ -1,8 +1,8 @@
 """A signed cookie for each browser that has logged in with the owner's password.
 
-Rate limits count wrong passwords. All visitors share one limit. A browser with this
-cookie has a limit of its own instead (OWASP calls this a device cookie), so nobody else
-can lock its owner out. The cookie itself gives no access.
+Rate limits count wrong passwords. All visitors share one limit, so a stranger could use
+it up and lock the owner out. A browser with this cookie has a limit of its own instead
+(OWASP calls this a device cookie). The cookie itself gives no access.
 """
 
 import hashlib

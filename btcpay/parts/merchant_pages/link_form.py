@@ -42,10 +42,10 @@ def show_form(
     link: PaymentLink | None = None,
     **values: Any,
 ) -> Response:
-    """Shows the form for a new link, or for `link`, with the entered values.
+    """Shows the form for a new link, or for the existing `link`, with the entered values.
 
-    `values` are further values for the template, such as `field_errors`, which has the
-    error message for each invalid field.
+    `values` are further values for the template. One is `field_errors`, which has the
+    error message about each invalid field, by the field's name.
     """
     form = {
         "entries": visit.form,
@@ -60,7 +60,7 @@ def show_form(
 def show_edit(visit: Visit, id: str) -> Response:
     """Shows the form with the stored values of a link.
 
-    Amounts are written as is usual in the page's language.
+    Amounts have the format of the page's language.
     """
     link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
     texts = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
@@ -75,9 +75,10 @@ def show_edit(visit: Visit, id: str) -> Response:
 
 
 def make(visit: Visit, id: str = "") -> Response:
-    """Creates a link, or changes the link with the id `id`. Shows an invalid form again.
+    """Creates a link; if `id` is given, changes the link with this id.
 
-    If the browser sends the same form twice, only one link is created.
+    Redirects (303) to the link, or shows an invalid form again. If the browser sends the
+    same form twice, only one link is created.
     """
     link = None
     if id:
@@ -167,7 +168,6 @@ def _read_amounts(
                 amounts[name] = visit.amount(form[name])
         except AmountRefused as refusal:
             field_errors[name] = str(refusal)
-    price, low, high = (amounts.get(name) for name in AMOUNTS)
     body: dict[str, object] = {"title": texts.get("title")}
     for name in AMOUNTS:
         body[f"{name}_usd"] = amounts.get(name)
@@ -176,15 +176,19 @@ def _read_amounts(
         field_errors["title"] = gettext(
             "Give the link a title or an amount, so that customers know it."
         )
+    return _Amounts(amounts, field_errors | _contradictions(amounts))
+
+
+def _contradictions(amounts: Mapping[str, Decimal]) -> dict[str, str]:
+    """Returns messages about amounts that contradict other amounts, by field."""
+    price, low, high = (amounts.get(name) for name in AMOUNTS)
     if price is not None:
         message = gettext("Leave this empty if the price is fixed.")
-        for name in amounts.keys() - {AMOUNTS[0]}:
-            field_errors[name] = message
-    elif low and high and low > high:
-        field_errors["max_amount"] = gettext(
-            "This must not be less than the smallest amount."
-        )
-    return _Amounts(amounts, field_errors)
+        return dict.fromkeys(amounts.keys() - {AMOUNTS[0]}, message)
+    if low and high and low > high:
+        message = gettext("This must not be less than the smallest amount.")
+        return {"max_amount": message}
+    return {}
 
 
 def _read_body(
@@ -192,9 +196,9 @@ def _read_body(
     texts: Mapping[str, str],
     amounts: Mapping[str, Decimal],
 ) -> dict[str, Any]:
-    """Returns the loaded body of the API's operation create-payment-link.
+    """Returns a body of the API's operation create-payment-link, loaded by its schema.
 
-    It also has the fields that only these pages offer.
+    The result also has the fields that only these pages offer.
     """
     body: dict[str, Any] = dict(texts)
     body |= {f"{name}_usd": amounts[name] for name in AMOUNTS if name in amounts}

@@ -6,11 +6,11 @@ from typing import Any
 from flask import Response, request
 
 from btcpay.merchants import sessions
-from btcpay.parts.merchant_pages.visit import (
-    address,
+from btcpay.parts.merchant_pages.session_cookie import (
     session_secret,
     set_session_cookie,
 )
+from btcpay.parts.merchant_pages.visit import address
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.ids import sha256_of
 from btcpay.values.times import to_ms
@@ -111,8 +111,8 @@ def page_of_secret(
 ) -> Response:
     """Returns a page whose URL contains a secret.
 
-    A header keeps the browser from sending the URL to other sites as a Referer, which
-    could be stored in a log there.
+    A header of the response keeps the browser from sending the URL to other sites (as
+    Referer), which could log it.
     """
     page = pages.page(f"merchant/{template}", status, **values)
     page.headers["Referrer-Policy"] = "strict-origin"

@@ -9,12 +9,11 @@ from flask import Response, request
 from btcpay.merchants import sessions
 from btcpay.merchants.first_run import start_url
 from btcpay.parts.merchant_pages import known_browser
-from btcpay.parts.merchant_pages.visit import (
-    Visit,
-    address,
+from btcpay.parts.merchant_pages.session_cookie import (
     session_secret,
     set_session_cookie,
 )
+from btcpay.parts.merchant_pages.visit import Visit, address
 from btcpay.values.errors import NotFound, RateLimited
 from btcpay.web.admission import (
     WindowKeys,

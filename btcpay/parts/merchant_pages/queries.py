@@ -23,11 +23,11 @@ class ListedInvoice(InvoiceWith):
 
 
 class ListedSale(ListedInvoice):
-    """An invoice with the number of outputs that pay to it.
+    """An invoice in the list of sales.
 
-    `payments` is this number; it includes unconfirmed outputs. For each part (optional
-    plug-in) with a `sale_state`, there is one more column with this state. Its name is
-    `sale_column(part)`.
+    `payments` is the number of outputs that pay to the invoice, including unconfirmed
+    ones. For each part (optional plug-in) whose hook has a `sale_state`, there is one
+    more column with the state of this sale. The column's name is `sale_column(part)`.
     """
 
     payments: int
@@ -43,8 +43,8 @@ class ListedPayment(PaymentWith):
 def _invoices(*columns: ColumnBase) -> TypedSelect[ListedInvoice]:
     """Returns the query for invoices with these columns in addition to the usual ones.
 
-    Each row has the received satoshis that count for the invoice, and the reason why
-    the invoice needs attention, if there is one.
+    In each row, `received_sats` are the satoshis that count for the invoice, and
+    `attention` is the reason why the invoice needs attention; None if there is none.
     """
     query = Invoice.select(
         *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.received_sats),
@@ -137,13 +137,13 @@ MOST_IN_INBOX = 100
 class Session(sessions.Session):
     """A merchant's session.
 
-    - `wanting`: how many invoices need the merchant's attention, plus how many refunds,
-      bills or other rows of parts (optional plug-ins) do. The count stops at
-      MOST_IN_INBOX.
+    - `wanting`: the number of things that need the merchant's attention: invoices, and
+      rows of parts (optional plug-ins), such as refunds. It is MOST_IN_INBOX if there
+      are more.
     - `others`: 1 if the service has another merchant, else 0.
 
-    For each part with an inbox, there is one more column. Its name is
-    `inbox_column(part)`.
+    For each part whose hook has an `inbox`, there is one more column with the number of
+    its rows. The column's name is `inbox_column(part)`.
     """
 
     wanting: int
@@ -151,7 +151,7 @@ class Session(sessions.Session):
 
 
 def _inbox() -> Any:
-    """Returns a subquery for the ids that need attention, of the outer query's merchant."""
+    """Returns a subquery for the ids of what needs attention of the outer query's merchant."""
     ids: Any = Attention.select(Attention.invoice_id).where(
         Attention.merchant_id == Merchant.id
     )
@@ -171,7 +171,7 @@ def _in_part_inboxes() -> list[Select]:
 
 
 def inbox_column(part: str) -> str:
-    """Returns the name of the column that counts what waits for the merchant in this part."""
+    """Returns the name of the column with the number of rows in this part's inbox."""
     return f"{part}_waiting"
 
 

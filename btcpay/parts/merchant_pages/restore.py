@@ -26,7 +26,10 @@ REFUSED = 400
 
 
 class RestoreViews:
-    """The pages from the upload of a backup to its restoring. The setup link opens them."""
+    """The pages on which the owner uploads a backup, looks at it, and restores it.
+
+    The setup link leads to them. They need no session.
+    """
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
@@ -82,9 +85,10 @@ class RestoreViews:
             pending.release()
 
     def show(self, token: str, id: str) -> Response:
-        """Shows that the examination is running, or its result and a button to restore.
+        """Shows the result of the examination, and a button that restores the backup.
 
-        Raises NotFound if the setup link does not work, or if there is no such backup.
+        While the examination is running, shows a page that says so. Raises NotFound if the
+        setup link does not work, or if there is no such backup.
         """
         require_setup_token(self._service, token)
         pending = self._find(id)
@@ -103,7 +107,7 @@ class RestoreViews:
         return self._page("restore_question.html", report=report)
 
     def answer(self, token: str, id: str) -> Response:
-        """Restores the backup and logs in, or deletes the backup, as the owner has chosen.
+        """Restores the backup and logs in, if the owner has agreed; else deletes the backup.
 
         Raises NotFound if the setup link does not work, or if there is no such backup.
         """

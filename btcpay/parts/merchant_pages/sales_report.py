@@ -39,13 +39,14 @@ def _total(sums: Iterable[PaymentSum]) -> PaymentSum:
 
 
 class SalesReport(NamedTuple):
-    """The sales of several days in one currency, with their value when they were received.
+    """The sales of several days in one currency.
 
-    Only days on which `currency` was the shop's currency have sales here.
+    A sale has the value that it had when it was received. Days on which the shop had
+    another currency have no sales here.
 
-    - `by_day`: the sum of each day, in order.
-    - `whole`: the sum of these days.
-    - `before`: the sum of earlier days.
+    - `by_day`: the sum of each day by the day's number, in order.
+    - `whole`: the sum of all these days.
+    - `before`: the sum of the days before them.
     """
 
     currency: str
@@ -57,7 +58,7 @@ class SalesReport(NamedTuple):
         return of_minor(took.value_minor, self.currency)
 
     def top(self) -> int:
-        """Returns the top of the chart: a round number of whole units of the currency."""
+        """Returns the number at the top of the chart: round, and in units of the currency."""
         unit = 10 ** places_of(self.currency)
         most = max(took.value_minor for took in self.by_day.values())
         edges = (number * 10**zeros for zeros in count() for number in ROUND)
@@ -69,9 +70,10 @@ def sales_reports(
 ) -> list[SalesReport]:
     """Returns a report of the days `first` to `last` for each currency.
 
-    The first report is in the shop's `currency`, even if it has no payments. Other
-    currencies have a report only if they have payments on these days. If `rows` has
-    earlier days too, each report has their sum as `before`.
+    `first` and `last` are numbers of days. The first report is in the shop's
+    `currency`, even if it has no payments. Other currencies have a report only if they
+    have payments on these days. If `rows` has days before `first`, each report has the
+    sum of those days as `before`.
     """
     sums_of: dict[str, dict[int, PaymentSum]] = {currency: {}}
     for row in sorted(rows, key=lambda row: row.currency):
@@ -90,11 +92,12 @@ def sales_reports(
 def sums_to_show(
     reports: Sequence[SalesReport], sum_of: Callable[[SalesReport], PaymentSum]
 ) -> list[tuple[SalesReport, PaymentSum]]:
-    """Returns the reports whose sum is of at least one payment, each with that sum.
+    """Selects the sums to show. Returns each with its report, which has the currency.
 
-    `reports` has one report for each currency. `sum_of` returns the sum to show of a
-    report, for example that of one day. If no such sum has a payment, returns the first
-    report, which is in the shop's currency, with its sum.
+    `reports` has one report for each currency. `sum_of` picks one sum from a report, for
+    example the sum of one day. Sums without any payment are left out. But if all are
+    without payments, the result is the sum in the first report, which is in the shop's
+    currency.
     """
     pairs = [(report, sum_of(report)) for report in reports]
     with_payments = [pair for pair in pairs if pair[1].payments]

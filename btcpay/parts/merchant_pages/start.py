@@ -49,10 +49,11 @@ class StartViews:
         return self._steps.shop(default_fields())
 
     def press(self, token: str) -> Response:
-        """Shows the next step, the errors in this step, or a question about the wallet's text.
+        """Handles a form of the first run, and shows the page that follows.
 
-        When the visitor has confirmed the shop's first addresses, creates the merchant
-        and logs in. Raises NotFound if the setup link does not work.
+        That page is the next step, the same step with errors, or a question about the
+        wallet's text. When the visitor has confirmed the shop's first addresses, creates
+        the merchant and logs in. Raises NotFound if the setup link does not work.
         """
         service = self._service
         refuse_other_sites(service)
@@ -148,13 +149,13 @@ class StartViews:
 def require_setup_token(service: Service, token: str) -> None:
     """Raises NotFound if `token` is not that of the setup link, or if a merchant exists.
 
-    This counts as a failed login.
+    Counts this as a failed login. After too many of them, raises RateLimited instead.
     """
     if not first_run.is_open(service.db, token):
         refuse_setup_token(service)
 
 
 def refuse_setup_token(service: Service) -> NoReturn:
-    """Counts a failed login and raises NotFound; after too many, raises RateLimited."""
+    """Counts a failed login, and raises NotFound. After too many, raises RateLimited."""
     count_request(service, failed_auth_windows())
     raise NotFound("there is no such page")

@@ -110,10 +110,10 @@ def _text_of_file(content: bytes) -> str:
 
 
 def without_secrets(fields: FormFields) -> FormFields:
-    """Returns the fields with the texts that a form may show again. The file is emptied.
+    """Returns a copy of the fields that a form may show again.
 
-    A text is emptied if it contains a secret, such as a private key, or if it is too
-    long to be searched for one.
+    The file's text is replaced by "". So is each text that contains a secret, such as a
+    private key, or that is too long to be searched for one.
     """
     safe = {}
     for name, text in (fields | {FILE_FIELD: ""}).items():
@@ -123,7 +123,10 @@ def without_secrets(fields: FormFields) -> FormFields:
 
 
 def shop_problems(fields: FormFields) -> dict[str, str]:
-    """Returns the errors in the shop's fields, by field, in the language of the request."""
+    """Returns an error message for each invalid field of the shop, by the field's name.
+
+    The messages are in the language of the request.
+    """
     problems = {}
     if problem := _name_problem(fields["name"]):
         problems["name"] = problem

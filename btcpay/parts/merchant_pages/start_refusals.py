@@ -24,7 +24,10 @@ def nothing_given() -> Refusal:
 
 
 def refusal_of(error: CommandError) -> Refusal:
-    """Returns the message for an error about a wallet's text. It repeats nothing of the text."""
+    """Returns the message for an error about a wallet's text.
+
+    The message repeats nothing of the text, which may be a secret.
+    """
     if isinstance(error, SeedWordsShown):
         return Refusal(
             gettext(

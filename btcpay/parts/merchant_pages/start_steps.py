@@ -70,9 +70,10 @@ class StartSteps:
     ) -> Response:
         """Shows the shop's first addresses, so that the visitor compares them with the wallet's.
 
-        The shop begins after the addresses that were used before. If no explorer has
-        said which these are, and the visitor has not entered a number, shows the
-        wallet's form again, with a field for this number.
+        The shop begins after the addresses that the wallet has used before. `skip` is
+        their number, if the visitor has entered it. If it is None, the explorers are
+        asked. If they do not say, shows the wallet's form again, with a field for the
+        number.
         """
         service = self._service
         start = find_account_start(

@@ -1,8 +1,6 @@
 """The till: a form for an amount, a sale's QR code until it is paid, and the last sales."""
 
 import re
-from collections import Counter
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +11,7 @@ from btcpay.checkout.notices import Notices, returned_sats
 from btcpay.checkout.snapshot import is_taken_back, snapshot_of
 from btcpay.invoices import create, orders, quotes
 from btcpay.merchants import branding
-from btcpay.parts.merchant_pages import queries
+from btcpay.parts.merchant_pages.till_list import last_sales
 from btcpay.parts.merchant_pages.till_sale import (
     LONGEST_SUM,
     GratuityRefused,
@@ -26,8 +24,8 @@ from btcpay.parts.merchant_pages.till_sale import (
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.amounts import parse_whole_number
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
-from btcpay.values.money import amount_due, places_of, round_money, value_of
-from btcpay.values.statuses import CheckoutState, InvoiceStatus
+from btcpay.values.money import places_of, value_of
+from btcpay.values.statuses import CheckoutState
 from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import AmountRefused, error_message
@@ -39,19 +37,16 @@ from storage.values import Values
 LIFE_HOURS = Decimal("0.25")
 MOST_GRATUITIES = 4
 MOST_GRATUITY_PERCENT = 50
-LISTED = 10
-RECENT_SALES = 50  # the last sales, from which frequent amounts are suggested
-MOST_SUGGESTED = 4
 # U+066A is the Arabic percent sign, U+060C the Arabic comma.
 _BETWEEN_PERCENTS = re.compile("[,%\u066a\u060c]")
 
 
 def press(visit: Visit) -> Response:
-    """Creates the invoice of this form, and redirects to it (303).
+    """Creates an invoice from the till's form, and redirects (303) to the invoice.
 
-    If the customer still has to choose a gratuity, redirects to that page instead.
-    Shows an invalid form again. If the browser sends the same form twice, only one
-    invoice is created.
+    If the customer still has to choose a gratuity, redirects to the page for that
+    instead. Shows an invalid form again. If the browser sends the same form twice, only
+    one invoice is created.
     """
     service = visit.service
     try:
@@ -100,7 +95,7 @@ def _order(visit: Visit, sale: Sale) -> orders.Order:
 
 
 def ask_gratuity(visit: Visit) -> Response:
-    """Shows a choice of gratuities to the customer, to whom the cashier turns the screen.
+    """Shows a choice of gratuities. The cashier turns this page to the customer.
 
     The buttons of the page create the invoice. Raises AmountRefused if the amount in
     the URL is invalid.
@@ -201,9 +196,12 @@ def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the form for an amount, and the last sales.
 
     `?shown=` is the id of a sale that another page on the screen shows already.
-    `values` are further values for the template: the `error` about the amount and its
-    possible `readings`, `has_gratuity_error`, or a `problem` that is about no single
-    field.
+    `values` are further values for the template:
+
+    - `error`: the message about an invalid amount.
+    - `readings`: the possible meanings of an ambiguous amount.
+    - `has_gratuity_error`: True if the percentages in the form for gratuities are invalid.
+    - `problem`: a message that is about no single field.
     """
     return visit.page(
         "till.html",
@@ -240,59 +238,3 @@ def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
         network = service.settings.network
         new_id = None if exists else id
         return create.new_invoice(service.db, network, visit.now, quote, new_id).id
-
-
-def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
-    """Returns the template's values for the list of the last sales.
-
-    - `listed`: the last sales.
-    - `taken_back`: the ids of those that lost a payment again, since it vanished or its
-      block left the best chain.
-    - `alarms`: the unpaid sales, of any age, that need attention for this reason,
-      except `shown_id`, the sale that the page itself shows to a customer.
-    - `is_waiting`: True if a listed sale is paid but unconfirmed, so that its payment
-      may still vanish.
-    - `suggested`: the result of `frequent_sales`.
-    - `notes`: the notes of the last sales.
-    """
-    db = visit.service.db
-    parameters = Values(merchant_id=visit.merchant_id, limit=RECENT_SALES)
-    rows = db.rows(queries.SALES, **parameters)
-    alarms = db.rows(queries.ALARMS, **parameters)
-    last_rows = rows[:LISTED]
-    settings = visit.service.settings
-    return {
-        "listed": last_rows,
-        "taken_back": {
-            row.id
-            for row in last_rows
-            if row.attention == "reorganised" or is_taken_back(settings, row)
-        },
-        "alarms": [row for row in alarms if row.id != shown_id],
-        "shown_id": shown_id,
-        "is_waiting": any(
-            row.status == InvoiceStatus.OPEN and row.covered_ms for row in last_rows
-        ),
-        "suggested": frequent_sales(rows, visit.currency),
-        "notes": sorted({row.description for row in rows if row.description}),
-    }
-
-
-def frequent_sales(
-    rows: Sequence[invoices.InvoiceWith],
-    currency: str,
-) -> list[tuple[Decimal, str]]:
-    """Returns the most frequent amounts with their notes, the smallest amount first.
-
-    The amounts are without gratuities. Each amount was sold at least twice with its
-    note. At most MOST_SUGGESTED are returned.
-    """
-    sold = Counter[tuple[Decimal, str]]()
-    for row in rows:
-        asked = amount_due(row)
-        if asked.currency != currency:
-            continue
-        price = round_money(asked.amount - Decimal(row.gratuity or 0), currency)
-        sold[price, row.description or ""] += 1
-    frequent = [sale for sale, times in sold.most_common(MOST_SUGGESTED) if times > 1]
-    return sorted(frequent)

@@ -27,11 +27,11 @@ class GratuityRefused(AmountRefused):
 
 
 def read_sale(visit: Visit) -> Sale:
-    """Returns the amount to pay and the note in the form.
+    """Returns the sale in the form: the amount without gratuity, and the note.
 
-    The amount is that of the pressed suggestion, an entered amount, or an entered sum
-    such as `4.20+3`. If no note was entered, the amounts of a sum become the note.
-    Raises AmountRefused if an amount is invalid.
+    The form has a pressed suggestion, an entered amount, or an entered sum such as
+    `4.20+3`. If no note was entered, the amounts of a sum become the note. Raises
+    AmountRefused if an amount is invalid.
     """
     form = visit.form
     suggestion, _, suggested_note = form.get("suggested", "").partition(" ")

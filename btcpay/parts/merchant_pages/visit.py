@@ -17,7 +17,6 @@ from flask import Response, request
 from btcpay.invoices.links import greatest_amount
 from btcpay.invoices.orders import Order, order_of
 from btcpay.merchants.account import dust_limit_of_account
-from btcpay.merchants.sessions import LIFE
 from btcpay.parts.merchant_pages.menu import menu_of
 from btcpay.parts.merchant_pages.queries import Session
 from btcpay.values.errors import InvalidRequest, NotFound
@@ -71,54 +70,12 @@ def address(path: str = "", **query: object) -> str:
     return url
 
 
-def _cookie(service: Service) -> tuple[str, bool]:
-    """Returns the name of the session cookie, and whether the cookie is Secure.
-
-    Browsers accept the prefix `__Host-` only for a Secure cookie.
-    """
-    is_https = service.settings.base_url.startswith("https://")
-    return ("__Host-merchant" if is_https else "merchant"), is_https
-
-
-def session_secret(service: Service) -> str:
-    """Returns the secret in the session cookie; "" if there is no cookie."""
-    return request.cookies.get(_cookie(service)[0], "")
-
-
-def set_session_cookie(
-    service: Service,
-    response: Response,
-    secret: str,
-    life: timedelta = LIFE,
-) -> None:
-    """Sets the session cookie, which expires after `life`.
-
-    Each page sets the cookie again, so that it expires later.
-    """
-    name, is_https = _cookie(service)
-    response.set_cookie(
-        name,
-        secret,
-        max_age=life,
-        path="/",
-        secure=is_https,
-        httponly=True,
-        samesite="Strict",
-    )
-
-
-def clear_session_cookie(service: Service, response: Response) -> None:
-    """Deletes the session cookie, and makes the browser delete its cached pages."""
-    set_session_cookie(service, response, "", timedelta(0))
-    response.headers["Clear-Site-Data"] = '"cache"'
-
-
 @dataclass(frozen=True)
 class Visit:
     """A request and its session.
 
-    `secret` is the secret in the session cookie. `now` is the time of the request,
-    which all code uses that handles it.
+    `secret` is the secret in the session cookie. `now` is the time of the request; all
+    code that handles the request uses this time.
     """
 
     service: Service
@@ -134,10 +91,10 @@ class Visit:
 
     @property
     def is_owner(self) -> bool:
-        """True if the session may do what concerns the whole service, such as a backup.
+        """True if the session is that of the service's owner, who may make backups.
 
-        The session must have been opened with the owner's password, or the service must
-        have only one merchant. A till-only session is never the owner's.
+        It is if it was opened with the owner's password, or if the service has only one
+        merchant. A till-only session is never the owner's.
         """
         if self.session.till_only:
             return False
@@ -165,8 +122,8 @@ class Visit:
     def currency(self) -> str:
         """The currency of the amounts in the form; by default, the shop's.
 
-        The form contains it, since the merchant may have changed the shop's currency
-        after the form was shown. Raises InvalidRequest if there is no such currency.
+        Forms contain their currency, since the merchant may change the shop's currency
+        after a form was shown. Raises InvalidRequest if there is no such currency.
         """
         currency = self.form.get("currency", self.session.currency)
         if currency not in CODES:
@@ -223,9 +180,9 @@ class Visit:
     def day(self, name: str) -> date | None:
         """Returns the day in a URL parameter, or in a field of a POST; None if it is empty.
 
-        A day after LAST_DAY is replaced by LAST_DAY, so that a next day exists. Raises
-        InvalidRequest for a text that is no day: if it were ignored, a list would have
-        more rows than requested.
+        A day after LAST_DAY is replaced by LAST_DAY, so that each day has a next day.
+        Raises InvalidRequest if the text is no day. If the text were ignored, a list
+        would have more rows than requested.
         """
         fields = self.query
         if request.method == "POST":
@@ -252,9 +209,9 @@ class Visit:
     def get_or_404(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
         """Returns the row with this id. Raises NotFound if the merchant has no such row.
 
-        The query may find rows of all merchants, since this method compares the row's
-        `merchant_id`. If the text does not have the form of an id, the query is not
-        executed.
+        The query may find rows of other merchants: this method compares the row's
+        `merchant_id`. `prefix` is the first part of such an id, for example "inv". If
+        `id` does not have the form of an id, the query is not executed.
         """
         values: Values = {"id": id, "merchant_id": self.merchant_id}
         row = None
@@ -274,10 +231,10 @@ class Visit:
     def create_once(self, prefix: str, by_id: Typed[Any]) -> Iterator[tuple[str, bool]]:
         """Opens a database transaction in which a form creates a row only once.
 
-        Yields the id for the row, and True if the query `by_id` finds a row with this
-        id: then the same form was sent before. The id is derived from the form's id and
-        its fields. The transaction locks the merchant's row, so that a second request
-        waits for the first.
+        Yields the id for the new row, and whether the row exists. It exists if the same
+        form was sent before: the id is derived from the form's id and its fields, and
+        the query `by_id` finds the row. The transaction locks the merchant's row, so
+        that a second request waits for the first.
         """
         db = self.service.db
         id = derived_id(prefix, self.secret, f"press {self._press}")

@@ -4,9 +4,6 @@ A refund is created on its invoice's page. The list of refunds begins with the r
 that the merchant has to send.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -14,24 +11,28 @@ from flask import Response
 
 from btcpay import hooks
 from btcpay.invoices.quotes import live_price
-from btcpay.languages import formats
-from btcpay.parts.refunds import actions, manual, pay_many, queries, steps, sums
+from btcpay.parts.refunds import (
+    actions,
+    manual,
+    on_other_pages,
+    pay_many,
+    queries,
+    steps,
+    sums,
+)
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
 from btcpay.values.amounts import LONGEST_AMOUNT
 from btcpay.values.errors import ChangeRefused, PriceUnavailable
 from btcpay.values.ids import ID_CHARACTERS
-from btcpay.values.money import Money, amount_due, full_btc_text, price_of, value_of
+from btcpay.values.money import Money
 from btcpay.values.statuses import RefundStatus
 from btcpay.values.texts import TextRefused
-from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
-from btcpay.web.pages.languages import current_language, gettext
+from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.qr import payment_uri, qr_svg
 from btcpay.web.pages.render import View
-from btcpay.web.pages.visit import Line, Visit
-from storage.database import Values
+from btcpay.web.pages.visit import Visit
 from storage.queries import attentions
-from storage.queries.invoices import InvoiceWith
 
 MOST = 50  # the maximum number of refunds in each list on the page
 
@@ -186,127 +187,15 @@ def _drop(to: steps.Step, outcome: str, visit: Visit, id: str) -> Response:
     return visit.redirect("/refunds", done=outcome)
 
 
-def menu_item() -> hooks.MenuItem:
-    drawn = "M9 14l-5-5 5-5M4 9h10a6 6 0 0 1 0 12h-3"
-    return hooks.MenuItem("/refunds", gettext("Refunds"), drawn)
-
-
-def today_lines(counts: Mapping[str, int]) -> list[Line]:
-    """Returns a sentence with the number of refunds that the merchant has to send."""
-    return _lines_of(counts["refunds_to_send"])
-
-
-def inbox_lines(visit: Visit) -> list[Line]:
-    """Returns a sentence with the number of refunds to be sent; [] if there are none."""
-    own: Values = {"merchant_id": visit.merchant_id}
-    (to_send_count,) = visit.service.db.get(queries.TO_SEND_COUNT, **own)
-    return _lines_of(to_send_count)
-
-
-def _lines_of(to_send_count: int) -> list[Line]:
-    """Returns a sentence with the number of refunds to be sent; [] if there are none."""
-    if not to_send_count:
-        return []
-    number = formats.whole(to_send_count, current_language())
-    text = gettext("Refunds to be sent: %(number)s", number=number)
-    return [(text, "/refunds", {})]
-
-
-def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
-    """Returns a sentence with the sums that were sent back, by currency.
-
-    Returns [] if nothing was sent back. A refund counts if
-    since_ms <= time of sending < before_ms, in unix milliseconds.
-    """
-    sums_by_currency = defaultdict[str, Decimal](Decimal)
-    span: Values = {
-        "merchant_id": visit.merchant_id,
-        "since": since_ms,
-        "before": before_ms,
-    }
-    for row in visit.service.db.rows(queries.SENT_BETWEEN, **span):
-        if row.currency and row.value_at_sending:
-            sums_by_currency[row.currency] += Decimal(row.value_at_sending)
-        else:
-            sums_by_currency["BTC"] += Decimal(full_btc_text(row.sent_sats or 0))
-    texts = []
-    for currency, amount in sums_by_currency.items():
-        if currency == "BTC":
-            texts.append(f"{amount} BTC")
-        else:
-            texts.append(formats.money(amount, currency, current_language()))
-    if not texts:
-        return []
-    sums = ", ".join(texts)
-    return [(gettext("Sent back: %(sums)s", sums=sums), "/refunds", {})]
-
-
-def invoice_card(
-    visit: Visit,
-    row: InvoiceWith,
-    came_sats: int,
-) -> tuple[str, dict[str, Any]] | None:
-    """Returns the card about refunds on an invoice's page: a template and its values.
-
-    `came_sats` are the satoshis that could be sent back. Returns None if they are 0.
-    """
-    if not came_sats:
-        return None
-    refunds = sums.refunds_of(visit.service.db, row.id)
-    left_sats = sums.default_of(row, came_sats, refunds).left_sats
-    offered = ""
-    if left_sats:
-        left = value_of(left_sats, price_of(row), amount_due(row).currency)
-        offered = f"{left:f}"
-    values: dict[str, Any] = {
-        "refunds": refunds,
-        "worth_of": sums.worth_of,
-        "left_sats": left_sats,
-        "offered": offered,
-        "is_sent_twice": row.attention == sums.SENT_TWICE,
-        "is_open": "refund" in visit.query,
-        "error": _error_of(visit),
-    }
-    return "merchant/refund_card.html", values
-
-
-def sale_note(state: str) -> str:
-    """Returns the note in the list of sales about a refund. `state` is the refund's status."""
-    texts = {
-        RefundStatus.REQUESTED: gettext("Refund: waiting for the address"),
-        RefundStatus.READY: gettext("Refund: to be sent"),
-        RefundStatus.SENT: gettext("Refunded"),
-    }
-    return texts[RefundStatus(state)]
-
-
-def _error_of(visit: Visit) -> str:
-    """Returns the error about the entered amount or reason; "" if there is none.
-
-    The URL contains what was entered, not the error's text. Otherwise anybody could
-    compose a URL that shows a text of their choice.
-    """
-    outcome = visit.query.get("done")
-    query = visit.query
-    if outcome == "refund_invalid_request":
-        try:
-            visit.amount(query.get("amount", ""))
-        except AmountRefused as refusal:
-            return str(refusal)
-    if outcome == "refund_reason":
-        return invisible_character_message_of(query.get("sign", ""))
-    return ""
-
-
 HOOK = hooks.MerchantViews(
     views=views,
-    menu_item=menu_item,
+    menu_item=on_other_pages.menu_item,
     inbox=queries.TO_SEND,
-    inbox_lines=inbox_lines,
+    inbox_lines=on_other_pages.inbox_lines,
     today_counts={"refunds_to_send": queries.TO_SEND_OF_OUTER},
-    today_lines=today_lines,
-    month_lines=month_lines,
+    today_lines=on_other_pages.today_lines,
+    month_lines=on_other_pages.month_lines,
     sale_state=queries.OF_SALE,
-    sale_note=sale_note,
-    invoice_card=invoice_card,
+    sale_note=on_other_pages.sale_note,
+    invoice_card=on_other_pages.invoice_card,
 )

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from btcpay.parts.merchant_pages import invoice as invoice_page
+from btcpay.parts.merchant_pages import attention as attention_page
 from tests.support.builders import at_once, pay
 from tests.support.merchant_browser import FROM_THIS_SITE
 from tests.support.payer import Page
@@ -45,7 +45,7 @@ def test_the_most_at_stake_comes_first_and_the_menu_counts(browser, monkeypatch)
     page = browser.page("/attention")
     assert listed(page.source) == [made[dollars] for dollars in (9, 4, 2, 1)]
     assert "Only the first" not in page.source
-    monkeypatch.setattr(invoice_page, "NEEDING", 3)
+    monkeypatch.setattr(attention_page, "NEEDING", 3)
     page = browser.page("/attention").source
     assert listed(page) == [made[dollars] for dollars in (9, 4, 2)]
     assert "Only the first 3 are shown." in page

@@ -6,7 +6,7 @@ import pytest
 
 from btcpay.invoices.manual import MAX_REASON_CHARACTERS
 from btcpay.parts.merchant_pages import invoice as invoice_page
-from btcpay.parts.merchant_pages.invoice import ONLY_SET_ASIDE
+from btcpay.parts.merchant_pages.attention import ONLY_SET_ASIDE
 from btcpay.settlement.attention import REASONS
 from storage.queries.events import Kind
 from tests.support.attention_cases import NAMES, WAYS, dust_missing, late, vanished

@@ -9,7 +9,8 @@ import pytest
 
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.lists import search
-from btcpay.parts.merchant_pages.lists.search import is_match, loose_kind
+from btcpay.parts.merchant_pages.lists.sales import loose_kind
+from btcpay.parts.merchant_pages.lists.search import is_match
 from btcpay.web.pages import listing
 from tests.support.builders import pay
 from tests.support.databases import plan

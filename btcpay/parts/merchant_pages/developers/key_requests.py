@@ -14,12 +14,13 @@ from storage.statement import all_columns, eq, param, rows_as
 
 MOST_REQUESTS = 100  # for each key
 LIFE_MS = timedelta(days=7) // timedelta(milliseconds=1)
-# A request whose time is later than this is from a time when the clock was wrong.
+# A request that is more than this in the future was stored while the clock was wrong.
 MOST_AHEAD_MS = timedelta(days=1) // timedelta(milliseconds=1)
 MOST_CHARACTERS = 80  # of the name of an operation, and of an error code
 
-# Two processes that write the requests of one key would lose some of them. Deleted keys, which a
-# restore leaves behind in the memory of a process, have no row to lock.
+# Locks the rows of keys. Without the lock, two processes that write requests of one key would lose
+# some of them. A key without a row was deleted: a restore can delete a key whose requests are
+# still in the memory of a process.
 _LOCK = (
     ApiKey.select(ApiKey.id)
     .where(eq(ApiKey.id))
@@ -74,10 +75,11 @@ def _recent(text: str, now_ms: int) -> list[list[Any]]:
 
 
 def add(db: Database, new: Mapping[str, Iterable[Request]], now_ms: int) -> None:
-    """Appends the requests of each key to its stored ones, and drops the oldest.
+    """Appends new requests to the stored ones of each key, and keeps the newest of them.
 
-    `new` has the requests by the key's id. Call it in a database transaction. Requests
-    of a key that does not exist are dropped.
+    `new` has the new requests by the key's id. At most MOST_REQUESTS of a key are kept.
+    Requests of a key that does not exist are dropped. Call this function in a database
+    transaction.
     """
     locked = at_once.rows(db, _LOCK, [{"id": id} for id in sorted(new)])
     ids = [row.id for row in locked]
@@ -102,7 +104,7 @@ def _bounded(request: Request) -> list[Any]:
 def forget_old(db: Database, now_ms: int) -> None:
     """Deletes the requests of keys that no program has used for a week.
 
-    Writes nothing if there are none.
+    Does not write to the database if there are no such keys.
     """
     bounds: Values = {"since": now_ms - LIFE_MS, "until": now_ms + MOST_AHEAD_MS}
     if db.get_or_none(_OLD, **bounds):

@@ -18,9 +18,9 @@ MOST_REVOKED = 50  # the number of keys that no longer work, on the page
 
 
 def show_keys(visit: Visit, status: int = 200, **values: Any) -> Response:
-    """Shows the API keys: first the working ones, then the latest of the others.
+    """Shows the API keys: first those that work, then up to MOST_REVOKED of the others.
 
-    Each kind is sorted by age, newest first. `values` are further values for the
+    Both groups are sorted by age, newest first. `values` are further values for the
     template, such as a key that was just issued.
     """
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
@@ -39,9 +39,9 @@ def show_keys(visit: Visit, status: int = 200, **values: Any) -> Response:
 
 
 def _works(row: stored_keys.ListedKey, now_ms: int) -> bool:
-    """True if the key is not revoked. A rotated key works until its time is over.
+    """True if the key works: it is not revoked, and not rotated longer ago than its grace.
 
-    A revoked key does not work again if the clock steps back.
+    A revoked key stays revoked even if the clock steps back.
     """
     if row.is_revoked:
         return False
@@ -94,8 +94,7 @@ def revoke_key(visit: Visit, id: str) -> Response:
 def show_key(visit: Visit, id: str) -> Response:
     """Shows a key, and its latest requests, newest first.
 
-    Processes write their requests one after the other. So the requests are sorted by
-    time here.
+    The requests are sorted here, since each process stores its own requests together.
     """
     row = visit.get_or_404(stored_keys.BY_ID, "key", id)
     log = visit.service.db.get_or_none(OF_KEY, key_id=id)

@@ -18,7 +18,7 @@ from storage.queries import receivers as queries
 
 TEST_S = 5  # the time-out of a test; the merchant waits for its result
 MOST_DELIVERIES = 50  # on the page of a webhook
-# The receivers whose deliveries can be sent again one by one. The events of a plug-in's must arrive
+# The transports whose deliveries can be sent again one by one. A shop's plug-in must get its events
 # in order.
 SENT_AGAIN = (queries.WEBHOOK, queries.COMMAND)
 
@@ -26,8 +26,8 @@ SENT_AGAIN = (queries.WEBHOOK, queries.COMMAND)
 def show_webhooks(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the webhooks.
 
-    `values` are further values for the template, such as a webhook that was just added,
-    or the message `error` about a URL.
+    `values` are further values for the template: `added` is a webhook that was just
+    added, `error` is a message about the URL in the form.
     """
     rows = visit.service.db.rows(
         queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id
@@ -39,9 +39,10 @@ def show_webhooks(visit: Visit, status: int = 200, **values: Any) -> Response:
 
 
 def add_webhook(visit: Visit) -> Response:
-    """Adds a webhook. If the browser sends the same form twice, only one is added.
+    """Adds a webhook, and shows its secret only this once.
 
-    A program on the server that receives events can be added only on the command line.
+    If the browser sends the same form twice, only one webhook is added. Here a receiver
+    is always a URL; a program on the server is added by `blocktill webhook add`.
     """
     service = visit.service
     text = visit.form.get("url", "").strip()
@@ -70,7 +71,10 @@ def add_webhook(visit: Visit) -> Response:
 
 
 def _webhook_or_404(visit: Visit, id: str) -> Receiver:
-    """Returns the merchant's webhook, command or plug-in's receiver. A mailbox is none."""
+    """Returns the merchant's receiver with this id: a webhook, a command or a plug-in's.
+
+    Raises NotFound if there is none, or if it is a mailbox.
+    """
     receiver = visit.get_or_404(queries.BY_ID, "whk", id)
     if receiver.transport in queries.MAILS:
         raise NotFound("there is no such webhook")
@@ -111,15 +115,16 @@ def test_webhook(visit: Visit, id: str) -> Response:
 
 
 def send_all_now(visit: Visit, id: str) -> Response:
-    """Makes the next check send all events of the webhook that wait or were given up."""
+    """Makes the next check send all events that wait for the webhook or were given up."""
     receivers.send_all_now(visit.service.db, _webhook_or_404(visit, id).id, visit.now)
     return visit.redirect(f"/webhooks/{id}", done="sent")
 
 
 def send_again(visit: Visit, id: str, event: str) -> Response:
-    """Makes the next check send an event again, whatever became of its delivery.
+    """Makes the next check (`blocktill check`) send an event to the webhook again.
 
-    Raises NotFound if the webhook has no delivery of this event, or belongs to a plug-in.
+    It does not matter whether the event was delivered before. Raises NotFound if the
+    event was never meant for this webhook, or if the webhook belongs to a plug-in.
     """
     receiver = _webhook_or_404(visit, id)
     try:

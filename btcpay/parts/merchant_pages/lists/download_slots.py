@@ -1,6 +1,7 @@
 """Limits how many long downloads run at the same time.
 
-Each download has a slot. A slow client loses its slot if another client needs one.
+Each download has a slot. If no slot is free for another client, a slow client loses its
+slot.
 """
 
 import contextlib
@@ -22,7 +23,8 @@ class SlotLost(ConnectionError):
 class DownloadSlot:
     """The right of one download to run.
 
-    It ends when the download is finished, or when another download gets the slot.
+    The slot is free again when the download is finished, or when another download gets
+    the slot.
     """
 
     def __init__(
@@ -70,10 +72,12 @@ class DownloadSlot:
 class DownloadSlots:
     """A limited number of slots for downloads that run at the same time.
 
-    There are `most` slots. If another client needs a slot, the slowest client loses its
-    own, but only if it is `slow_s` seconds behind the pace of `least_pace` bytes per
-    second. A client that was faster than this pace for a while gets no credit for it.
-    `clock` returns seconds.
+    - `most`: the number of slots.
+    - `least_pace`: the pace in bytes per second that a client must keep.
+    - `slow_s`: a client that is this many seconds behind `least_pace` loses its slot if
+      another client needs one. If there are several such clients, the slowest does. A
+      client that was faster than the pace for a while gets no credit for it.
+    - `clock`: returns seconds.
     """
 
     def __init__(

@@ -38,8 +38,8 @@ MOST_LINKS = 20
 def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
     """Shows the page of downloads.
 
-    `link` is a link that was just created, and `url` is its URL. The URL is shown only
-    this once.
+    `link` is a link that was just created, and `url` is its URL, which is shown only this
+    once. If no link was just created, they are None and "".
     """
     db = visit.service.db
     now_ms = to_ms(visit.now)
@@ -57,10 +57,12 @@ def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
 
 
 def make_link(visit: Visit) -> Response:
-    """Creates a link to the payments of the days `from` to `to`, which works for LINK_LIFE.
+    """Creates a link to a file of payments, and shows the link. It works for LINK_LIFE.
 
-    If the browser sends the same form twice, only one link is created. Raises
-    InvalidRequest if the days are invalid, or if MOST_LINKS links work already.
+    The form has the days `from` and `to`; the file has the payments of these days and
+    all days between them. If the browser sends the same form twice, only one link is
+    created. Raises InvalidRequest if the days are invalid, or if MOST_LINKS links work
+    already.
     """
     db = visit.service.db
     first = visit.day("from")

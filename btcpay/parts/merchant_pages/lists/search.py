@@ -1,31 +1,23 @@
-"""Lists the merchant's invoices and payments page by page, and searches them."""
+"""Searches the merchant's invoices and payments, and returns what it finds page by page."""
 
 import re
 from collections.abc import Mapping
 from decimal import Decimal
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import cast
 
-from flask import Response
-
-from btcpay import hooks
 from btcpay.bitcoin.bitcoin_uri import strip_scheme, strip_unseen
 from btcpay.languages.formats import symbol
 from btcpay.parts.merchant_pages import queries
-from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.money import SATS_PER_BTC, Money, amount_due
-from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import is_refused
-from btcpay.values.times import number_of, start_of
 from btcpay.web.pages.listing import MORE, SIZE, Listing, ListPage
-from schemas.queries import STATUSES
 from storage.database import Database
 from storage.queries.lists.keyset import FIRST
 from storage.statement import Typed
 from storage.values import Values
 
 PIECE = 1_000  # rows whose texts one request searches, in a few hundredths of a second
-MOST_CHARACTERS = 200  # of a search text; the longest id, address or txid has 90
 END = "\x7f"  # sorts after every character of an id or an address
 
 # Patterns for the beginnings of values that can be searched. Shorter beginnings would match too
@@ -54,11 +46,11 @@ def search(
     query: str,
     after_id: str,
 ) -> ListPage:
-    """Returns a page of the rows with this id, address, txid or reference.
+    """Returns a page of the rows whose id, address, txid or reference is in `query`.
 
-    If there are none, returns a page of the rows that contain the words or the amount
-    in `query`. `after_id` is the id of the row after which the search continues; "" for
-    the first page.
+    If there are no such rows, returns a page of the rows that contain the words or the
+    amount in `query`. `after_id` is the id of the row after which this page begins; ""
+    for the first page. `names` has the queries for the first kind of search.
     """
     rows = []
     if not after_id:
@@ -160,98 +152,3 @@ def _is_unit(unit: str, currency: str) -> bool:
     if unit in ("", currency):
         return True
     return len(unit) == 1 and unit in symbol(currency, "en")
-
-
-def loose_kind(status: InvoiceStatus, expires_ms: int | None, came_ms: int) -> str:
-    """Returns why a payment of an invoice with this status does not count for the invoice.
-
-    The result is "late", "part", "after_cancellation" or "on_top". `came_ms` is the
-    time when the payment was first seen, or the time of its block if that is earlier.
-    """
-    if status == InvoiceStatus.EXPIRED:
-        if expires_ms is not None and came_ms >= expires_ms:
-            return "late"
-        return "part"
-    kinds = {
-        InvoiceStatus.OPEN: "part",
-        InvoiceStatus.CANCELED: "after_cancellation",
-        InvoiceStatus.PAID: "on_top",
-    }
-    return kinds[status]
-
-
-def show_invoices(visit: Visit) -> Response:
-    """Shows a page of the list of invoices, or of a search.
-
-    If a search by id, address, txid or reference finds only one invoice, redirects to
-    that invoice.
-    """
-    own: Values = {"merchant_id": visit.merchant_id}
-    older = queries.INVOICES
-    status = visit.choice("status", STATUSES)
-    if status:
-        own["status"] = status
-        older = queries.INVOICES_BY_STATUS
-    listing = Listing("inv", older, queries.INVOICE_PLACE, own)
-    query, page = _listed_page(visit, listing, queries.FOUND_INVOICES)
-    if page.has_names and len(page.rows) == 1:
-        return visit.redirect(f"/invoices/{page.rows[0].id}")
-    return visit.page(
-        "invoices.html",
-        of_status=own.get("status", ""),
-        q=query,
-        listing=page,
-        notes_of=_notes_of,
-    )
-
-
-def _notes_of(row: queries.ListedSale) -> list[str]:
-    """Returns the notes of parts (optional plug-ins) about a sale, such as "Refunded"."""
-    notes = []
-    for name, part in hooks.by_part(hooks.MerchantViews).items():
-        state = getattr(row, queries.sale_column(name), None)
-        if part.sale_note and state:
-            notes.append(part.sale_note(state))
-    return notes
-
-
-def show_payments(visit: Visit) -> Response:
-    """Shows a page of all payments, of the payments that settle no invoice, or of a search."""
-    kind = visit.choice("kind", ("loose",))
-    older = queries.PAYMENTS
-    if kind:
-        older = queries.LOOSE_PAYMENTS
-    own: Values = {"merchant_id": visit.merchant_id}
-    listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
-    query, page = _listed_page(visit, listing, queries.FOUND_PAYMENTS)
-    return visit.page(
-        "payments.html",
-        kind=kind,
-        loose_kind=loose_kind,
-        q=query,
-        listing=page,
-    )
-
-
-class SearchedPage(NamedTuple):
-    """The search text ("" if there is none), and a page of the rows that it finds."""
-
-    query: str
-    page: ListPage
-
-
-def _listed_page(visit: Visit, listing: Listing, names: QueryByName) -> SearchedPage:
-    """Returns a page of the rows that the search in the URL finds.
-
-    Without a search text, returns a page of the whole list.
-    """
-    db = visit.service.db
-    query = visit.query.get("q", "").strip()[:MOST_CHARACTERS]
-    if query:
-        page = search(db, listing, names, query, visit.query.get("older", ""))
-        return SearchedPage(query, page)
-    day = visit.day("day")
-    before_ms = None
-    if day:
-        before_ms = start_of(number_of(day) + 1, visit.zone)
-    return SearchedPage("", listing.page(db, visit.query, before_ms))

@@ -1,4 +1,4 @@
 """The settings that a merchant can change in the browser.
 
-The same functions check them as on the command line.
+The command line has the same settings. The functions that check them are the same too.
 """

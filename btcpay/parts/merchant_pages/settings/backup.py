@@ -45,11 +45,11 @@ def show(visit: Visit, problem: str = "") -> Response:
 
 
 def send(visit: Visit) -> Response:
-    """Makes a backup, as `blocktill backup` does, and sends it while reading it from the disk.
+    """Makes a backup as `blocktill backup` does, and returns a response that streams it.
 
-    Raises NotFound if the session is not the owner's, or if the database is on a
-    server, which has its own program for backups. Raises RateLimited while another
-    backup is downloaded.
+    Raises NotFound if the session is not the owner's, or if the database is PostgreSQL,
+    which has its own program for backups. Raises RateLimited while another backup is
+    downloaded.
     """
     _require_owner(visit)
     if visit.service.db.is_server:

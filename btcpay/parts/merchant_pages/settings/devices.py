@@ -3,7 +3,8 @@
 from flask import Response
 
 from btcpay.merchants import sessions
-from btcpay.parts.merchant_pages.visit import Visit, clear_session_cookie
+from btcpay.parts.merchant_pages.session_cookie import clear_session_cookie
+from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import NotFound
 from btcpay.values.times import to_ms
 from btcpay.web.pages.qr import qr_svg

@@ -9,10 +9,10 @@ SURE = "sure"  # the hidden field with the text that was questioned before
 
 
 def doubt(form: Mapping[str, str], field: str, address: str) -> str:
-    """Returns the question about the address in the form's field; "" if there is none.
+    """Returns a question about an address to which no mail can be sent; "" for none.
 
-    If the form has the same text that was questioned before, there is no question: the
-    merchant confirms the text by sending the form once more.
+    `address` is the address in the form's field `field`. The merchant confirms the
+    address by sending the form once more with the same text: then there is no question.
     """
     if not address or form.get(SURE) == form.get(field):
         return ""

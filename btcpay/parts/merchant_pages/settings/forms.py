@@ -30,8 +30,11 @@ Fields = dict[str, Any]
 class Form(NamedTuple):
     """A form of the settings.
 
-    `checks` has a function for each field. It returns the value to store, and raises
-    CommandError or ValueError if the text is invalid. `store` stores the values.
+    - `checks`: a function for each field, by the field's name. The function gets the
+      text of the field, and returns the value to store. It raises CommandError or
+      ValueError if the text is invalid.
+    - `store`: a function that gets the visit and the values of all fields, by name, and
+      stores them.
     """
 
     checks: Mapping[str, Callable[[str], Any]]
@@ -122,7 +125,7 @@ FORMS = {
 
 
 def advice() -> Mapping[str, str]:
-    """Returns, for each field, a description of valid values in words for the merchant."""
+    """Returns a sentence for each field that tells the merchant which values are valid."""
     url = gettext("This must be a web address such as https://shop.example.com/orders.")
     listed = gettext("Please choose one from the list.")
     accent = gettext(

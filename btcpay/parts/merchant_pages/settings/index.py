@@ -26,10 +26,11 @@ MOST_COUNTED = 100  # the maximum number of keys, webhooks or browsers to count
 
 
 class Summary(NamedTuple):
-    """Values for the list of settings that the session does not have.
+    """The values in the list of settings. Further values are in the session's row.
 
-    `devices`, `keys` and `webhooks` are the numbers of those that work. Above
-    MOST_COUNTED they are not counted further.
+    `devices` is the number of browsers that are logged in, `keys` the number of API keys
+    that work, and `webhooks` the number of webhooks. Each is MOST_COUNTED if there are
+    more. `address` is the address to which mail to the merchant is sent.
     """
 
     wallet_gap_limit: int

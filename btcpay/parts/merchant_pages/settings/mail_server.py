@@ -30,10 +30,10 @@ CONFLICT = 409
 def show(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the mail server in use, a form for a test mail, and a form to set the server.
 
-    The form to set the server is missing if the environment variables set the server.
-    `values` are further values for the template: the outcome of a test, or `entries`
-    and `field_errors`. Raises NotFound unless the owner of a service with one merchant
-    asks.
+    If environment variables set the server, the form to set it is left out. `values`
+    are further values for the template: the outcome of a test, or the `entries` and
+    `field_errors` of an invalid form. Raises NotFound if the session is not the owner's,
+    or if the service has several merchants.
     """
     _require_owner(visit)
     service = visit.service
@@ -60,9 +60,10 @@ def show(visit: Visit, status: int = 200, **values: Any) -> Response:
 
 
 def save(visit: Visit) -> Response:
-    """Stores the form and redirects. Shows an invalid form again.
+    """Stores the mail server and redirects (303). Shows an invalid form again.
 
-    A form never shows a password, so the owner must enter the password again.
+    A form never shows a password. So the owner must enter the password again if the form
+    was invalid.
     """
     _require_owner(visit)
     if is_in_settings(visit.service.settings):
@@ -111,7 +112,7 @@ def test(visit: Visit) -> Response:
 
 
 def _require_owner(visit: Visit) -> None:
-    """Raises NotFound unless the session is the owner's and there is only one merchant."""
+    """Raises NotFound if the session is not the owner's, or if there are several merchants."""
     if not visit.is_only_owner:
         raise NotFound("there is no such page")
 

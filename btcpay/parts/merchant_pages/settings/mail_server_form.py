@@ -36,10 +36,10 @@ class FormValues(NamedTuple):
     sender_address: str
 
     def is_same_login(self, row: StoredMailServer) -> bool:
-        """True if the stored password belongs to the server and user in these values.
+        """True if these values have the host, the port and the user of the stored row.
 
-        Only then may it be kept. Otherwise, somebody with access to the browser for a
-        minute could have the password sent to a server of their own.
+        The stored password may be kept only in this case. Otherwise, somebody with access
+        to the browser for a minute could have the password sent to a server of their own.
         """
         stored = (row.host, row.port, row.user_name)
         return stored == (self.host, self.port, self.user_name)
@@ -60,7 +60,7 @@ def stored_fields(row: StoredMailServer | None) -> Fields:
 
 
 def _port(text: str, is_tls: bool) -> int:
-    """Returns the port, whose digits may be those of any script."""
+    """Returns the port. Its digits may be of any script; "" means the usual port."""
     if text:
         text = str(parse_whole_number(text, 1, MAX_PORT))
     return checked_port(text, is_tls)
@@ -124,10 +124,11 @@ def _advice() -> Mapping[str, str]:
 
 
 def store(visit: Visit, values: FormValues, field_errors: Fields) -> None:
-    """Stores the values. If no password is entered, keeps the stored one if it may be kept.
+    """Stores the values of the form.
 
-    If the user needs a password and there is none to store, stores nothing, and adds an
-    error message to `field_errors`.
+    If no password was entered, the stored one is kept, but only for the same server and
+    user. If there is a user but no password, nothing is stored, and an error message is
+    added to `field_errors`.
     """
     db = visit.service.db
     with db.write():

@@ -30,11 +30,11 @@ def show(
     field_errors: Fields | None = None,
     preview: Fields | None = None,
 ) -> Response:
-    """Shows the page of a form.
+    """Shows the page of the form with this name.
 
-    If `field_errors` or `preview` is given, the form has the entered values, else the
-    stored ones. `field_errors` has a message for each invalid field. `preview` has
-    branding values that the page shows without storing them.
+    The form has the stored values. If `field_errors` or `preview` is given, it has the
+    entered values instead. `field_errors` has a message for each invalid field.
+    `preview` has branding values that were not stored; the page shows how they look.
     """
     db = visit.service.db
     own = visit.merchant_id
@@ -69,7 +69,7 @@ def show(
 
 
 def save(visit: Visit, form: str) -> Response:
-    """Stores a form, and redirects to its page, which says beside the button that it is saved.
+    """Stores the form with this name, and redirects (303) to its page.
 
     Shows the form again if it is invalid, or if it requests a preview.
     """
@@ -121,7 +121,7 @@ def _check_logo(visit: Visit, checked: Fields, field_errors: Fields) -> None:
 
 
 def views() -> list[tuple[str, str, View]]:
-    """Returns the method, path and view function of each form."""
+    """Returns the method, path and view function of each request: GET and POST of each form."""
     table: list[tuple[str, str, View]] = []
     for form in FORMS:
         table.append(("GET", f"{PATH}/{form}", partial(show, form=form)))
