@@ -144,7 +144,6 @@ class Pages:
             response.status_code,
             brand,
             code=api_error.code,
-            error=api_error,
             request_id=REQUEST_ID.get(),
         )
         for name in ("Allow", "Retry-After"):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from btcpay.languages.catalogs import LANGUAGES, catalog
 from tests.support.builders import dump, pay
 from tests.support.merchant_browser import MerchantBrowser
 from tests.support.payer import Page
@@ -146,3 +147,15 @@ def test_the_root_with_a_slash_leads_to_the_root_whoever_asks(shop, browser):
     ):
         answer = asks("/merchant/")
         assert (answer.status_code, answer.headers["Location"]) == (308, "../merchant")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_failure_of_ours_is_told_in_the_merchants_language(shop, browser, language):
+    shop.sql("ALTER TABLE payment_link RENAME TO gone")
+    answer = browser.get("/links", query_string={"lang": language})
+    assert answer.status_code == 500
+    main = answer.text.partition("<main")[2].partition("</main>")[0]
+    assert catalog(language).gettext("Please try again in a minute.") in main
+    assert f'<span class="code">{answer.headers["X-Request-Id"]}</span>' in main
+    assert ("something went wrong on our side" in main.lower()) == (language == "en")
+    assert "request id" not in main
