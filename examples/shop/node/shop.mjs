@@ -105,6 +105,17 @@ function isSigned(headers, body) {
   return ageS <= TOLERANCE_S;
 }
 
+// Returns the id of an event's invoice: "" if it has none, null if it is malformed.
+function invoiceIdOf(body) {
+  try {
+    const { data } = JSON.parse(body);
+    const id = "invoice" in data ? data.invoice.id : "";
+    return typeof id === "string" ? id : null;
+  } catch {
+    return null;
+  }
+}
+
 // Compares two texts in constant time.
 function isEqual(one, other) {
   const [a, b] = [Buffer.from(one), Buffer.from(other)];
@@ -134,7 +145,8 @@ function showOrder(query) {
 // Asks what is true now, so a webhook that comes late or twice does no harm.
 async function receiveWebhook(headers, body) {
   if (!isSigned(headers, body)) return [401, ""];
-  const invoiceId = JSON.parse(body).data.invoice?.id ?? "";
+  const invoiceId = invoiceIdOf(body);
+  if (invoiceId === null) return [400, ""];
   const number = numberOf(invoiceId);
   if (number !== null) {
     const invoice = await ask(`/invoices/${invoiceId}`);

@@ -15,6 +15,10 @@ import { promisify } from "node:util";
 const SANDBOX = process.env.BLOCKTILL_SANDBOX_URL;
 const SHOP = fileURLToPath(new URL("shop.mjs", import.meta.url));
 const PATIENCE_MS = 120_000;
+const MALFORMED = [
+  ...["", "no JSON", "null", "[]", "{}", '{"data": null}', '{"data": {"invoice": 5}}'],
+  ...['{"data": {"invoice": {}}}', '{"data": {"invoice": {"id": 5}}}'],
+];
 const run = promisify(execFile);
 
 let url, folder, log, hookId, secret, environ, shop;
@@ -108,10 +112,16 @@ function delivered(number) {
   return [...lines].map((line) => line[1]);
 }
 
+// Sends a webhook about an invoice. Returns the status of the answer.
+function hook(invoice, changes) {
+  const event = { type: "invoice.paid", data: { invoice: { id: invoice } } };
+  return sendSigned(JSON.stringify(event), changes);
+}
+
 // Sends a webhook with a signature. Returns the status of the answer.
-async function hook(invoice, { key = secret, ageS = 0, eventId = "evt_1", ...more } = {}) {
+async function sendSigned(body, changes = {}) {
+  const { key = secret, ageS = 0, eventId = "evt_1", ...more } = changes;
   const sentAt = String(Math.floor(Date.now() / 1000) - ageS);
-  const body = JSON.stringify({ type: "invoice.paid", data: { invoice: { id: invoice } } });
   const digest = createHmac("sha256", key).update(`evt_1.${sentAt}.${body}`).digest("base64");
   const headers = {
     "Content-Type": "application/json",
@@ -167,6 +177,8 @@ test("a forged webhook is refused", async () => {
 });
 
 test("nonsense is refused, and a test event accepted", async () => {
+  for (const text of MALFORMED) assert.equal(await sendSigned(text), 400, text);
+  assert.equal(await sendSigned('{"data": {"bill": {}}}'), 204);
   const order = await send(`${url}/`, new URLSearchParams({ number: "../secret" }));
   assert.equal(order.status, 400);
   assert.equal((await send(`${url}/return?invoice=../log`)).status, 404);

@@ -116,6 +116,17 @@ function is_signed(string $id, string $sentAt, string $signatures, string $body)
     return false;
 }
 
+// Returns the id of an event's invoice: "" if it has none, null if it is malformed.
+function invoice_id_of(string $body): ?string
+{
+    $data = json_decode($body, true)["data"] ?? null;
+    if (!is_array($data)) {
+        return null;
+    }
+    $id = array_key_exists("invoice", $data) ? $data["invoice"]["id"] ?? null : "";
+    return is_string($id) ? $id : null;
+}
+
 function show_form(): void
 {
     $number = bin2hex(random_bytes(16));
@@ -160,7 +171,11 @@ function receive_webhook(): void
         http_response_code(401);
         return;
     }
-    $invoiceId = json_decode($body, true)["data"]["invoice"]["id"] ?? "";
+    $invoiceId = invoice_id_of($body);
+    if ($invoiceId === null) {
+        http_response_code(400);
+        return;
+    }
     $number = number_of($invoiceId);
     if ($number !== null) {
         $invoice = ask("/invoices/$invoiceId");

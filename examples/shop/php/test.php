@@ -5,6 +5,10 @@ declare(strict_types=1);
 
 const SHOP = __DIR__ . "/shop.php";
 const PATIENCE_S = 120;
+const MALFORMED = [
+    ...["", "no JSON", "null", "[]", "{}", '{"data": null}', '{"data": {"invoice": 5}}'],
+    ...['{"data": {"invoice": {}}}', '{"data": {"invoice": {"id": 5}}}'],
+];
 
 // Any warning ends the tests, as an exception does.
 set_error_handler(function (int $level, string $message): bool {
@@ -148,9 +152,16 @@ final class Shop
         return $found[1];
     }
 
+    // Sends a webhook about an invoice. Returns the status of the answer.
+    public function hook(string $invoice, mixed ...$changes): int
+    {
+        $event = ["type" => "invoice.paid", "data" => ["invoice" => ["id" => $invoice]]];
+        return $this->sendSigned(json_encode($event), ...$changes);
+    }
+
     // Sends a webhook with a signature. Returns the status of the answer.
-    public function hook(
-        string $invoice,
+    public function sendSigned(
+        string $body,
         ?string $secret = null,
         int $ageS = 0,
         string $eventId = "evt_1",
@@ -158,8 +169,6 @@ final class Shop
         ?string $signature = null,
     ): int {
         $sentAt = time() - $ageS;
-        $event = ["type" => "invoice.paid", "data" => ["invoice" => ["id" => $invoice]]];
-        $body = json_encode($event);
         $digest = hash_hmac("sha256", "evt_1.$sentAt.$body", $secret ?? $this->secret, true);
         $headers = [
             "Content-Type: application/json",
@@ -219,6 +228,10 @@ function test_a_forged_webhook_is_refused(Shop $shop): void
 
 function test_nonsense_is_refused_and_a_test_event_accepted(Shop $shop): void
 {
+    foreach (MALFORMED as $text) {
+        expect(400, $shop->sendSigned($text));
+    }
+    expect(204, $shop->sendSigned('{"data": {"bill": {}}}'));
     expect(400, send_form("$shop->url/", ["number" => "../secret"])[0]);
     expect(404, send("$shop->url/return?invoice=../log")[0]);
     run("blocktill", "webhook", "test", $shop->hookId);

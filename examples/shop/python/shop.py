@@ -118,6 +118,16 @@ def is_signed(headers, body):
     return age_s <= TOLERANCE_S
 
 
+def invoice_id_of(body):
+    """Returns the id of an event's invoice: "" if it has none, None if it is malformed."""
+    try:
+        data = json.loads(body)["data"]
+        id = data["invoice"]["id"] if "invoice" in data else ""
+    except (ValueError, LookupError, TypeError):
+        return None
+    return id if isinstance(id, str) else None
+
+
 @app.get("/")
 def show_form():
     button = f'<button name="number" value="{secrets.token_hex(16)}">Buy a mug</button>'
@@ -147,7 +157,9 @@ def receive_webhook():
     body = request.get_data()
     if not is_signed(request.headers, body):
         return "", 401
-    invoice_id = json.loads(body)["data"].get("invoice", {}).get("id", "")
+    invoice_id = invoice_id_of(body)
+    if invoice_id is None:
+        return "", 400
     number = number_of(invoice_id)
     if number is not None:
         set_paid(number, ask(f"/invoices/{invoice_id}")["status"] == "paid")

@@ -21,6 +21,10 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 SANDBOX = os.environ["BLOCKTILL_SANDBOX_URL"]
 SHOP = [sys.executable, str(Path(__file__).with_name("shop.py"))]
 PATIENCE_S = 120
+MALFORMED = [
+    *("", "no JSON", "null", "[]", "{}", '{"data": null}', '{"data": {"invoice": 5}}'),
+    *('{"data": {"invoice": {}}}', '{"data": {"invoice": {"id": 5}}}'),
+]
 
 
 class NoRedirect(HTTPRedirectHandler):
@@ -112,11 +116,15 @@ class ShopTest(unittest.TestCase):
         """Returns what the shop has logged of this order."""
         return re.findall(f"(deliver|hold back) {number}", self.log.read_text())
 
-    def hook(self, invoice, secret=None, age_s=0, event_id="evt_1", **more):
+    def hook(self, invoice, **changes):
+        """Sends a webhook about an invoice. Returns the status of the answer."""
+        event = {"type": "invoice.paid", "data": {"invoice": {"id": invoice}}}
+        return self.send_signed(json.dumps(event), **changes)
+
+    def send_signed(self, text, secret=None, age_s=0, event_id="evt_1", **more):
         """Sends a webhook with a signature. Returns the status of the answer."""
         sent_at = str(int(time.time()) - age_s)
-        event = {"type": "invoice.paid", "data": {"invoice": {"id": invoice}}}
-        body = json.dumps(event).encode()
+        body = text.encode()
         signed = f"evt_1.{sent_at}.".encode() + body
         digest = hmac.digest(secret or self.secret, signed, hashlib.sha256)
         headers = {
@@ -168,6 +176,9 @@ class ShopTest(unittest.TestCase):
         self.assertEqual(self.hook(invoice, **{"webhook-signature": "v1a,abc"}), 401)
 
     def test_4_nonsense_is_refused_and_a_test_event_accepted(self):
+        for text in MALFORMED:
+            self.assertEqual(self.send_signed(text), 400, text)
+        self.assertEqual(self.send_signed('{"data": {"bill": {}}}'), 204)
         self.assertEqual(send(f"{self.url}/", b"number=../secret")[0], 400)
         self.assertEqual(send(f"{self.url}/return?invoice=../log")[0], 404)
         blocktill("webhook", "test", self.hook_id)
