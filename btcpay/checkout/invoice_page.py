@@ -28,7 +28,8 @@ from storage.queries import merchants, payments
 BLOCK_MINUTES = 10  # average minutes between blocks on every public network
 LONG_AGO_MS = 10 * 60_000  # a check that runs every minute has missed many runs by then
 COUNTDOWN_MS = 5 * 60_000
-# A check that runs every minute has run by then; pages.js has the same value.
+# An invoice is new for this time. A check that runs every minute has run by then. pages.js has the
+# same value.
 PATIENCE_MS = 2 * 60_000
 # The branding column with the URL back to the shop, by state. An invoice's own URL comes first.
 # While a payment is pending there is none: it is too early for the shop to thank.
@@ -63,7 +64,7 @@ def invoice_values(
     - `due`: the value of `due_sats` in `currency`, at the invoice's exchange rate.
     - `beside`: the value of `due` in the merchant's currency, shown next to `due`.
     - `uri` and `qr` (SVG): a request to pay `due_sats` to the merchant, whose name the
-      wallet shows; None unless `state` is waiting or partial.
+      wallet shows. Both are None if `state` is neither waiting nor partial.
     - `gratuity`: the part of `amount` that is a tip.
     - `tax`: the tax in the rest of `amount`; None if the receipt shows no tax.
     - `overpaid_sats`: satoshis that came too late or in excess.

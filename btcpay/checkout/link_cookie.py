@@ -28,7 +28,7 @@ class LinkCookie:
 
     The page is that of a payment link or a bill. The signing key is random, created
     once, and stored in the database. The page's id is the salt of the signature, so
-    that a cookie is valid only on its own page.
+    that a cookie is valid only for its own page.
     """
 
     def __init__(self, db: Database, settings: Settings) -> None:
@@ -58,11 +58,11 @@ class LinkCookie:
         return derived_id("inv", self._key, f"form {link_id} {form}")
 
     def next_invoice_id(self, invoice_id: str) -> str:
-        """Returns the id of the next invoice of a browser that has paid `invoice_id`.
+        """Returns the id of the invoice that may follow the paid invoice `invoice_id`.
 
-        The rate limit does not count this next invoice. The id is always the same, so
-        there is only one such invoice for each paid one. Nobody can compute the id
-        without the signing key.
+        The rate limit does not count this invoice. Its id is always the same, so there
+        is only one such invoice for each paid one. Nobody can compute the id without the
+        signing key.
         """
         return derived_id("inv", self._key, f"after {invoice_id}")
 

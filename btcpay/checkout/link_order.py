@@ -33,10 +33,11 @@ LOOKED_AT_MS = 10 * 60_000
 class Page(Protocol):
     """A page that creates invoices: of a payment link, or of a part (optional plug-in).
 
-    `is_for_one` is True if the page has a single payer. Then its button leads back to
-    the last invoice that the browser created, while that invoice is unpaid.
-    `unpaid_counts` is the query that counts the unpaid invoices of the page. `order`
-    and `lock` raise LinkRefused if the page creates no more invoices.
+    - `is_for_one`: True if the page has a single payer. Then the page's button leads
+      back to the last invoice that the browser created, while that invoice is unpaid.
+    - `unpaid_counts`: the query about the page's unpaid invoices. It returns their number,
+      the earliest of the times at which their pages were last open, and the earliest of
+      the times at which they expire. The times are in unix milliseconds.
     """
 
     is_for_one: bool
@@ -46,14 +47,18 @@ class Page(Protocol):
     @property
     def unpaid_counts(self) -> Typed[tuple[int, int | None, int | None]]: ...
     def order(self, service: Service, text: str) -> orders.Order:
-        """Returns the order for an invoice.
+        """Returns the order from which an invoice is created.
 
-        Its amount is that of the page, or the one that the payer typed (`text`). Raises
-        AmountRefused if `text` is no valid amount.
+        The order's amount is fixed by the page, or is the one that the payer typed
+        (`text`). Raises AmountRefused if `text` is no valid amount, and LinkRefused if
+        the page creates no more invoices.
         """
 
     def lock(self, service: Service, order: orders.Order) -> None:
-        """Locks the page's database row until the caller's transaction ends."""
+        """Locks the page's database row until the caller's transaction ends.
+
+        Raises LinkRefused if the page creates no invoice for `order` any more.
+        """
 
 
 @dataclass(frozen=True)
@@ -65,9 +70,11 @@ class Visitor:
     - `amount_text`: the amount as the visitor typed it.
     - `form_id`: the id of the invoice that this form creates; None if the form does not
       come from the page.
-    - `last_id`: the id of the last invoice that this browser created on the page, if any.
-    - `next_id`: the id of the only invoice that may follow `last_id` uncounted, after a
-      payment to it.
+    - `last_id`: the id of the last invoice that this browser created on the page; None
+      if it created none.
+    - `next_id`: the id of the invoice that may follow `last_id` once that one is paid.
+      This one invoice does not count towards the visitor's limit. None if `last_id` is
+      None.
     """
 
     address: str | None
@@ -83,11 +90,12 @@ def redirect_to_invoice(
     page: Page,
     fields: Mapping[str, str],
 ) -> Response:
-    """Redirects (303) to the invoice for these form fields, and sets the cookie.
+    """Redirects (303) to the invoice for the form's `fields`, and sets the cookie.
 
-    Raises LinkRefused if the page is closed, if a limit is reached, or if a page of
-    another site sent the form. Raises InvalidRequest for an invalid amount, and
-    PriceUnavailable if there is no exchange rate.
+    The invoice is a new one, or an existing unpaid one. Raises LinkRefused if the page
+    creates no more invoices, if a limit is reached, or if a page of another site sent the
+    form. Raises InvalidRequest for an invalid amount, and PriceUnavailable if there is no
+    exchange rate.
     """
     form = fields.get("press", "")
     text = fields.get("amount", "")
@@ -96,7 +104,7 @@ def redirect_to_invoice(
     next_id = None
     if last_id:
         next_id = cookie.next_invoice_id(last_id)
-    # Otherwise another site could make its visitors use up the link's limits.
+    # Without this check, another site could make its visitors use up the link's limits.
     if is_from_another_site(request.headers, service.settings.base_url):
         message = gettext(
             "Another site asked for this payment. If you want to pay, please press the button."
@@ -114,21 +122,19 @@ def redirect_to_invoice(
 def pay(service: Service, page: Page, visitor: Visitor) -> str:
     """Creates an invoice, or finds an unpaid one for the same order. Returns its id.
 
-    1. Checks the limits and fetches the exchange rate, while no database transaction is
+    1. Looks for an existing invoice.
+    2. Checks the limits and fetches the exchange rate, while no database transaction is
        open.
-    2. Locks the page's database row. Looks again for an existing invoice, since the same
-       form may have been sent twice.
-    3. Creates the invoice.
+    3. Creates the invoice in a transaction that locks the page's database row.
 
-    Raises LinkRefused if the page is closed or a limit is reached, InvalidRequest for an
-    invalid amount, and PriceUnavailable if there is no exchange rate.
+    Raises LinkRefused if the page creates no more invoices or a limit is reached,
+    InvalidRequest for an invalid amount, and PriceUnavailable if there is no exchange
+    rate.
     """
     order = page.order(service, visitor.amount_text)
-    # Checked first: a copy of this form that creates the invoice in the meantime has
-    # the same mark.
-    mark = ""
-    if not _exists(service, visitor.form_id):
-        mark = _mark(order, visitor)
+    # This comes before the search for an existing invoice. A copy of this form may create
+    # the invoice in between; both copies then have the same mark.
+    mark = _mark(service, order, visitor)
     unpaid_id = _unpaid_id(service, page, order, visitor)
     if unpaid_id:
         return unpaid_id
@@ -144,24 +150,44 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
     _refuse_full_page(service, page)
     quote = quotes.quote(service.prices, service.now(), order)
     _refuse_busy_visitor(service, address, mark)
+    invoice_id = _create_once(service, page, visitor, quote, promised_id)
+    if invoice_id is None:
+        # Another request has just created the one invoice that may follow the paid one.
+        # The second attempt finds no paid invoice without a successor, so it is counted.
+        return pay(service, page, visitor)
+    return invoice_id
+
+
+def _create_once(
+    service: Service,
+    page: Page,
+    visitor: Visitor,
+    quote: quotes.Quote,
+    promised_id: str | None,
+) -> str | None:
+    """Creates the invoice in a database transaction, and returns its id.
+
+    If another request has just created the same invoice, returns the id of that one.
+    The invoice gets the id `promised_id` if no invoice has it yet. Otherwise the result
+    depends on `promised_id`: if it is `visitor.next_id`, creates nothing and returns
+    None; else the invoice gets a random id.
+    """
     with service.db.write():
-        page.lock(service, order)
-        unpaid_id = _unpaid_id(service, page, order, visitor)
+        page.lock(service, quote.order)
+        unpaid_id = _unpaid_id(service, page, quote.order, visitor)
         if unpaid_id:
             return unpaid_id
         _refuse_full_page(service, page)
         if not _exists(service, promised_id):
             return _create(service, quote, promised_id)
-        if promised_id != visitor.next_id:
-            # The form's invoice is paid, or the form was sent again with another amount.
-            return _create(service, quote, None)
-    # Another request has created the invoice after the paid one, so this one is
-    # counted.
-    return pay(service, page, visitor)
+        if promised_id == visitor.next_id:
+            return None
+        # The form's invoice is paid, or the form was sent again with another amount.
+        return _create(service, quote, None)
 
 
 def _create(service: Service, quote: quotes.Quote, id: str | None) -> str:
-    """Creates the invoice, and returns its id; with `id` None it gets a new one."""
+    """Creates the invoice, and returns its id. If `id` is None, the id is random."""
     network = service.settings.network
     invoice = create.new_invoice(service.db, network, service.now(), quote, id)
     return invoice.id
@@ -188,9 +214,8 @@ def _unpaid_id(
     visitor: Visitor,
 ) -> str | None:
     """Returns the id of this visitor's unpaid invoice for the same order, or None."""
-    # The form's own invoice, and the one that may follow a paid one.
     ids = [visitor.form_id, visitor.next_id]
-    # If only one person pays here, a newly loaded form must not make a second invoice.
+    # If the page has a single payer, a newly loaded form must not create a second invoice.
     if page.is_for_one:
         ids.append(visitor.last_id)
     for invoice_id in filter(None, ids):
@@ -210,21 +235,22 @@ def _has_same_payer_data(row: Invoice, details: Mapping[str, object]) -> bool:
 
 
 def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | None:
-    """Returns the page's invoice with this id if nobody has paid it, and it can be paid.
+    """Returns the page's invoice with this id, if it waits for its first payment.
 
-    Returns None if it is no longer open, if its time is over, or if a payment to it was
-    ever seen. The row has only the id, the amount and the payer's data.
+    Returns None if the invoice is no longer open, if it has expired, or if a payment to
+    it was ever seen. The row has only the id, the amount and the payer's data.
     """
     values: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
     return service.db.get_or_none(invoices.UNTOUCHED, **values)
 
 
-def _mark(order: orders.Order, visitor: Visitor) -> str:
-    """Returns a text that is equal for copies of one form, so that they are counted once.
+def _mark(service: Service, order: orders.Order, visitor: Visitor) -> str:
+    """Returns a text that is the same for all copies of one form.
 
-    Returns "" if the form is not from the page.
+    The rate limit counts copies of a form once. Returns "" if the form does not come
+    from the page, or if its invoice exists already.
     """
-    if visitor.form_id is None:
+    if visitor.form_id is None or _exists(service, visitor.form_id):
         return ""
     press = repr((visitor.form_id, order.amount, sorted(order.details.items())))
     return hashlib.sha256(press.encode()).hexdigest()
@@ -238,8 +264,9 @@ def _refuse_busy_visitor(
 ) -> None:
     """Raises LinkRefused if this visitor has created too many invoices.
 
-    This protects the wallet's gap limit. `address` is None if there is no
-    limit. `is_counted` is False if this request must not be counted.
+    This limit protects the wallet's gap limit. `address` is the rate-limit key; None if
+    there is no limit. `mark` is the result of `_mark`. If `is_counted` is False, the
+    limit is checked but this request is not counted.
     """
     if address is None:
         return
@@ -255,10 +282,10 @@ def _refuse_busy_visitor(
 
 
 def _refuse_full_page(service: Service, page: Page) -> None:
-    """Raises LinkRefused if the page has too many unpaid invoices, of all visitors.
+    """Raises LinkRefused if all visitors together have too many unpaid invoices of the page.
 
-    This protects the wallet's gap limit. The count is exact only in the transaction
-    that creates the invoice.
+    This limit protects the wallet's gap limit. The count is exact only in the
+    transaction that creates the invoice.
     """
     now_ms = to_ms(service.now())
     values: Values = {

@@ -29,9 +29,11 @@ Texts = dict[str, str]
 class LinkRefused(Exception):
     """The page refuses to create an invoice.
 
-    `status` is the HTTP status, and `message` a sentence for the page. `field_errors`
-    has a sentence for each invalid field. `retry_after_s` is the number of seconds
-    after which a retry may succeed; None if that is not known.
+    - `status`: the HTTP status of the response.
+    - `message`: a sentence for the page; "" if there is none.
+    - `field_errors`: a sentence about each invalid field, by the field's name.
+    - `retry_after_s`: the number of seconds after which a retry may succeed; None if
+      that is not known.
     """
 
     status: int
@@ -78,13 +80,13 @@ def _decimal_or_none(text: str | None) -> Decimal | None:
 
 
 def asks_of(link: PaymentLink) -> Texts:
-    """Returns the fields that the payer fills in, each with "may" or "must"."""
+    """Returns "may" or "must" for each field that the payer fills in, by the field's name."""
     asks = {"email": link.ask_email, "name": link.ask_name, "note": link.ask_note}
     return {name: how for name, how in asks.items() if how != "no"}
 
 
 class FormAnswers(NamedTuple):
-    """What the payer entered: the texts, and messages about invalid ones, by field name."""
+    """The texts that the payer entered, and messages about invalid ones, by field name."""
 
     texts: Texts
     errors: Texts
@@ -153,11 +155,11 @@ class LinkPage:
         return self.link.id
 
     def order(self, service: Service, text: str) -> orders.Order:
-        """Returns the order for an invoice.
+        """Returns the order from which an invoice is created.
 
-        Its amount is that of the link, or the one that the payer typed (`text`). Raises
-        AmountRefused if `text` is no valid amount, and LinkRefused if the link is
-        inactive.
+        The order's amount is fixed by the link, or is the one that the payer typed
+        (`text`). Raises AmountRefused if `text` is no valid amount, and LinkRefused if
+        the link is inactive.
         """
         link = self.link
         high = None

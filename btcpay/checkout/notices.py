@@ -16,7 +16,8 @@ from storage.queries import attentions, links
 from storage.queries.lists import mempool_watch
 
 FEW_BLOCKS = 6  # about an hour of blocks, which the next checks read
-# What is read sooner is not worth a payer's attention: a new shop begins with a few blocks unread.
+# If the unread blocks are read within this time, payers are not told. For example, a new shop
+# begins with a few unread blocks.
 SOON_MIN = 15
 
 
@@ -30,11 +31,11 @@ class Notices:
     - `link_is_active`: the invoice's payment link can create another invoice.
     - `blocks_behind`: the number of blocks that the service has not searched for payments
       yet; 0 if they are few, or are soon read.
-    - `hours_behind`: the estimated time to search these blocks.
+    - `hours_behind`: the estimated number of hours until these blocks are searched.
     - `receipt_lines`: the receipt lines of parts (optional plug-ins).
     - `returned_sats`: the satoshis that the seller has sent back.
     - `link_title`: the title of the invoice's payment link.
-    - `stuck`: the payment that has waited long for a block.
+    - `stuck`: the payment that has waited long for a block; None if there is none.
     """
 
     was_undone: bool = False
@@ -51,7 +52,7 @@ class Notices:
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     """Returns the messages for an invoice's page.
 
-    Queries the database only for messages that the page shows in its present state.
+    Queries the database only for messages that a page in this state shows.
     """
     row = snapshot.row
     db = service.db

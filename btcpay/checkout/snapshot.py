@@ -59,8 +59,8 @@ class Snapshot:
     def came_sats(self) -> int:
         """The satoshis that were sent to the invoice, including unconfirmed ones.
 
-        While the invoice can be paid, only the payments that may pay it count. In the
-        states ENDED all payments count.
+        In the states ENDED, all payments count. In other states, only the payments count
+        that can still settle the invoice.
         """
         row = self.row
         if self.state not in ENDED:
@@ -153,7 +153,10 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
 
 
 def is_taken_back(settings: Settings, row: Invoice) -> bool:
-    """True if the full amount was once seen, and some of it is missing again."""
+    """True if the full amount was once seen, but some of it is missing again.
+
+    Always False for a canceled invoice.
+    """
     was_covered = row.status != InvoiceStatus.CANCELED and row.covered_ms
     return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
 
@@ -170,7 +173,8 @@ def _missing_sats(row: Invoice, rules: Rules) -> int:
 def status_of(snapshot: Snapshot, returned_sats: int) -> dict[str, Any]:
     """Returns the JSON object of the path /pay/{id}/status.
 
-    `missing_sats` in it may be below the dust limit, which no wallet can send.
+    Its `missing_sats` may be below the dust limit: then no wallet can send them.
+    `returned_sats` are the satoshis that the seller has sent back.
     """
     row = snapshot.row
     return {

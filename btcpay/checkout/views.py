@@ -143,11 +143,11 @@ class Checkout:
         return None
 
     def mail_receipt(self, id: str) -> Response:
-        """Stores the e-mail address in the form, and puts the receipt into the outbox.
+        """Stores the payer's e-mail address, and puts the receipt into the outbox.
 
-        Does neither if the invoice's page may not ask for an address (`emails.may_ask`).
-        Redirects (303) to the invoice in both cases. If the address is invalid, shows
-        the form again (400).
+        If the page may not ask for an address, for example because the invoice has one
+        already, nothing is stored or sent. Redirects (303) to the invoice in both cases.
+        If the address is invalid, shows the form again (400).
         """
         refuse_other_sites(self.service)
         snapshot = snapshot_of(self.service, id)

@@ -25,12 +25,12 @@ def is_outnumbered(
     old: bytes,
     new: bytes,
 ) -> bool:
-    """True if more peers announce the transaction `new` than `old`, which it replaces.
+    """True if more peers announce `new` than `old`, which `new` replaces.
 
-    `announcements` has one entry per peer: by txid, the time at which the peer last
-    announced each of the two. Each peer counts once, for the transaction that it
-    announced last. If no peer has announced `old` recently, more than half of the peers
-    must announce `new`.
+    `new` and `old` are txids. `announcements` has a dict for each peer: the time at
+    which the peer last announced each of the two, by txid. A peer counts once, for the
+    transaction that it announced last. If no peer has announced `old` recently, `new` must
+    be announced by more than half of all peers.
     """
     latest = [max(times, key=times.__getitem__) for times in announcements if times]
     if any(old in times for times in announcements):
@@ -43,10 +43,9 @@ def is_outnumbered(
 class AnnouncingPeer:
     """One peer that announces transactions.
 
-    - `announced_s`: by txid and oldest first, the time of the last announcement in
-      seconds of `time.monotonic()`.
-    - `has_sent`: by txid, False after the transaction was requested, and True after it
-      was received.
+    - `announced_s`: the time of each transaction's last announcement by txid, in seconds
+      of `time.monotonic()`, oldest first.
+    - `has_sent`: whether the peer has sent each requested transaction, by txid.
     - `stop`: is set when the peer is no longer used.
     - `rests_until_s`: the time until which no new connection to the peer is made.
     """

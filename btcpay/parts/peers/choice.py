@@ -63,14 +63,15 @@ def choose_peers(
     now: datetime,
     look_up: LookUp = resolve_seed,
 ) -> list[str]:
-    """Returns the peers (host:port) for one run: the configured ones, or up to 8 with `auto`.
+    """Returns the peers (host:port) for one run of the check, without banned peers.
 
-    `auto` chooses peers in different networks. At most six of them are peers that have
-    responded before; peers from DNS seeds follow. If the last known block is older than
-    half an hour, peers from DNS seeds come first. With a proxy, `auto` returns the
-    names of the DNS seeds, which the proxy resolves. Banned peers are left out. But if
-    all configured peers, or all names of seeds for a proxy, are banned, they are used
-    nevertheless.
+    - If BLOCKTILL_PEERS names peers, returns those. If all of them are banned, returns
+      them nevertheless.
+    - With `auto` and a proxy, returns the names of the DNS seeds, which the proxy
+      resolves. If all of them are banned, returns them nevertheless.
+    - With `auto` and no proxy, returns up to 8 peers in different networks. First come up
+      to six peers that have responded before, then peers from DNS seeds. If the last
+      known block is older than half an hour, peers from DNS seeds come first.
     """
     rows = db.rows(sources.PEERS)
     banned_places = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
@@ -109,9 +110,9 @@ def _ask_seeds(network: Network, look_up: LookUp) -> list[str]:
 
 
 def one_per_network(places: Iterable[str]) -> list[str]:
-    """Returns the first peer of each network, at most MAX_PEERS peers.
+    """Returns the first peer (host:port) of each network, at most MAX_PEERS peers.
 
-    So somebody with many addresses in one network cannot provide many of the peers.
+    So somebody who has many addresses in one network cannot provide many of the peers.
     """
     place_by_network: dict[str, str] = {}
     for place in places:

@@ -44,10 +44,11 @@ class Message(NamedTuple):
 class Connection:
     """A connection to a node. The constructor connects and does the handshake.
 
-    - `greeting` has what the node claims in its version message.
-    - `count` is called with the number of received bytes, each time some are received.
-    - `relay`: if True, the node announces transactions.
-    - `proxy` is a socks5h:// URL through which hosts outside the local network are
+    - `greeting`: the node's version message.
+    - `count`: a function that is called with the number of bytes, each time some are
+      received.
+    - `relay`: True if the node shall announce transactions.
+    - `proxy`: a socks5h:// URL through which hosts outside the local network are
       reached; "" means no proxy. The proxy resolves names, so onion services work.
 
     The constructor and the methods raise FetchError, or ProofFailed for malformed data.
@@ -211,7 +212,8 @@ def _left_s(end_s: float) -> float:
 def decode(parse: Callable[[bytes], T], raw: bytes) -> T:
     """Returns `parse(raw)`. If `parse` raises DecodeError, raises ProofFailed instead.
 
-    So a peer that sends malformed data is treated like a peer that lies.
+    ProofFailed is also the error about a peer that lies. So a peer that sends malformed
+    data is banned as well.
     """
     try:
         return parse(raw)

@@ -1,7 +1,4 @@
-"""Results for `blocktill doctor` about peers: their last responses and their heights.
-
-One more result says whether the check listens for unconfirmed transactions.
-"""
+"""Results for `blocktill doctor` about peers: their last responses and their heights."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -26,10 +23,11 @@ KNOWN_FOR = timedelta(days=1)
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
-    """Yields a result for each peer, and a result about listening for transactions.
+    """Yields a result for each peer, and one about listening for unconfirmed transactions.
 
-    The results are based on what the last checks have stored; no peer is contacted. If
-    no peer has responded lately, the peers that responded before are red.
+    No peer is contacted: the results are based on what the last checks have stored. A
+    peer with trouble is yellow. If no peer has responded lately, a peer that responded
+    before is red.
     """
     if not settings.peers:
         return

@@ -24,8 +24,8 @@ from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
 
-# The number of peers that must announce a transaction. One is enough if only one peer
-# is configured.
+# The number of peers that must send a transaction before it counts. One is enough if only one
+# peer is configured.
 QUORUM = 2
 SILENCE_S = 330.0  # most nodes send a ping every two minutes, some every five
 MAX_ASKED = 5_000  # requested in one message; a mempool may have 300,000
@@ -46,10 +46,12 @@ def size_of(announced: AnnouncedTx) -> int:
 class PeerListener:
     """Listens to peers, each in its own thread. The first call of `listen` starts this.
 
-    `choose` returns peers (host:port); it is called again to replace lost peers. A
-    transaction counts once `quorum` peers have sent it. A peer that sends more than 20
-    MB a minute is disconnected. While 8 MB of transactions wait for `take`, no more are
-    received.
+    - `choose`: returns peers (host:port). It is called again to replace lost peers.
+    - `quorum`: the number of peers that must send a transaction before `take` returns
+      it. It is raised to QUORUM once `choose` has returned so many peers.
+
+    A peer that sends more than 20 MB a minute is disconnected. While 8 MB of
+    transactions wait for `take`, no more are received.
     """
 
     chooses_every_s = 60.0
@@ -78,9 +80,9 @@ class PeerListener:
     def listen(self, is_wanted: bool) -> None:
         """Keeps the connections open, and requests transactions while `is_wanted` is True.
 
-        When `is_wanted` becomes True, the txids announced before are requested from
-        `quorum` peers. Each further call requests them from as many further peers, in
-        case the former peers do not send all of the transactions.
+        When `is_wanted` becomes True, the transactions that were announced before are
+        requested from `quorum` peers. Each further call requests them from as many
+        further peers, in case the former peers do not send all of them.
         """
         now_s = time.monotonic()
         if now_s >= self._chooses_at_s:
@@ -96,10 +98,11 @@ class PeerListener:
             run_in_thread(partial(self._ask_announced, peer))
 
     def take(self) -> list[AnnouncedTx]:
-        """Removes and returns about 2 MB of the transactions that `quorum` peers have sent.
+        """Returns transactions that `quorum` peers have sent, about 2 MB, the oldest first.
 
-        The oldest come first. Each transaction is returned once, unless `replaces` has
-        asked for it again.
+        Each transaction is returned only once. But if `replaces` was called for a
+        transaction and returned False, the transaction is returned again when one more
+        peer sends it.
         """
         txs = list[AnnouncedTx]()
         with self._lock:

@@ -82,14 +82,19 @@ def checksum(body: bytes) -> bytes:
 
 
 def message(magic: bytes, command: str, body: bytes = b"") -> bytes:
-    """Encodes a message. `command` must have at most twelve ASCII characters."""
+    """Encodes a message with its header.
+
+    `magic` are the four bytes with which messages of the network begin. `command` must
+    have at most twelve ASCII characters.
+    """
     return _head.pack(magic, command.encode(), len(body), checksum(body)) + body
 
 
 def parse_head(magic: bytes, raw: bytes) -> Head:
     """Decodes the 24 bytes of a message's header.
 
-    Raises DecodeError if the message is of another network, or if its body is too long.
+    `magic` are the four bytes with which messages of our network begin. Raises
+    DecodeError if the message is of another network, or if its body is too long.
     """
     their_magic, padded_command, size, check = _head.unpack(raw)
     if their_magic != magic:

@@ -24,13 +24,16 @@ MAX_MESSAGES = 100  # of 2,000 headers each: nearly four years
 
 
 class Peer(BlockSource):
-    """A Bitcoin node at `host` (host:port). The first request of a run connects to it.
+    """A Bitcoin node. The first request of a run connects to the node.
 
-    It handles one request at a time.
+    Only one request at a time is sent to the node.
 
-    - `shown_height`: the height of the highest block whose header it has sent.
+    - `host`: the node's host and port (host:port).
+    - `shown_height`: the height of the last header that the node has sent; None before.
+    - `until_s`: the time of `time.monotonic()` at which the node's time in this run ends.
     - `has_failed`: becomes True if a request fails before the time `until_s`.
-    - `on_time`: is called at each handshake with the node's clock, in unix seconds.
+    - `on_time`: a function that is called at each handshake with the time of the node's
+      clock, in unix seconds.
     """
 
     def __init__(
@@ -67,9 +70,9 @@ class Peer(BlockSource):
     def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
         """Yields pages of the headers that follow a block slightly below our tip.
 
-        The peer counts as behind if it has no header after that block. Raises
-        FetchError if the peer is behind, or if its chain has none of the locator's
-        blocks.
+        `locator` has blocks of our chain, the highest first. Raises FetchError if the
+        peer has none of these blocks, or if it is behind: it has no header after that
+        block below our tip.
         """
         heights = {block.hash: block.height for block in locator}
         below_tip = locator[MAX_BLOCKS_BEHIND + 1 :]
@@ -91,11 +94,12 @@ class Peer(BlockSource):
             raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Returns a height, and up to `below` + 1 headers. The last header has this height.
+        """Returns a height, and headers of which the last one has this height.
 
-        The last header is the highest one whose time is not later than `at`, or the
-        first known header if all are later. It downloads all headers since the
-        checkpoint, as peers cannot search by time.
+        The last header is the highest one whose time is not later than `at`. If all
+        headers are later, it is the first known one. Up to `below` headers come before
+        it. This method downloads all headers since the checkpoint, since peers cannot
+        search by time.
         """
         first_height, headers = self._all_headers
         index = len(headers) - 1

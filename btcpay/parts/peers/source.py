@@ -1,4 +1,4 @@
-"""Makes Bitcoin nodes a kind of block source."""
+"""Makes Bitcoin nodes (peers) a source of blocks for the check."""
 
 import time
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from storage.queries import sources
 
 
 class Peers(Pool[Peer]):
-    """The pool of peers for one run of the check.
+    """The peers of one run of the check, which asks them one after another or together.
 
-    `liars` are the peers that sent false or malformed data in this run.
+    `liars` are the peers that have sent false or malformed data in this run.
     """
 
     max_concurrent = 4  # each holds a block of up to 4 MB and its parsed contents
@@ -60,9 +60,10 @@ class Peers(Pool[Peer]):
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
         """Bans peers that lied or never responded, and stores which peers responded.
 
-        Peers that lied, or used up their time without a response, are always banned. A
-        peer that failed without a response, for example because it could not be
-        reached, is banned only with `auto`, and only if another peer has responded.
+        A peer is always banned if it lied, or if it used up its time without a response.
+        A peer that failed without a response, for example because it could not be
+        reached, is banned only with `auto`, and only if another peer has responded:
+        otherwise our own connection may be down.
         """
         is_auto = settings.peers == (AUTO,)
         is_online = any(peer.has_answered for peer in self.all)

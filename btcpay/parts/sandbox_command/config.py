@@ -100,9 +100,10 @@ class SandboxConfig:
         _refuse_taken(self.settings.bind, "BLOCKTILL_BASE_URL or BLOCKTILL_BIND")
 
     def prepare_folders(self) -> None:
-        """Creates the sandbox's folder and its missing parents, all with mode 700.
+        """Creates the sandbox's folder and its missing parents.
 
-        `mkdir(parents=True)` would create the parents with the default mode.
+        All get the mode 700, while `mkdir(parents=True)` would create the parents with
+        the default mode.
         """
         folders = [self.state, *self.state.parents]
         missing = [folder for folder in folders if not folder.exists()]
@@ -124,9 +125,10 @@ def _refuse_taken(bind: str, name: str) -> None:
 
 
 def command_line(program: str, environ: Mapping[str, str]) -> str:
-    """Returns the beginning of a `blocktill` command line for another terminal.
+    """Returns the beginning of a `blocktill` command line, to copy into another terminal.
 
-    The text sets the environment variables that the command needs, but hides secrets.
+    The text sets the environment variables that the command needs. Secrets in their
+    values are replaced by `***`.
     """
     words = []
     for name, text in _required_variables(environ).items():

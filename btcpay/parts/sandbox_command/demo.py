@@ -63,9 +63,9 @@ def merchant_id(db: Database, settings: Settings) -> int:
 def page_urls(api: str, secret: str) -> Iterator[str]:
     """Yields the URL of an invoice's page, then the URL of a payment link's page.
 
-    `api` is the base URL of the API, `secret` an API key. An invoice and a link of an
-    earlier run are used again, since each new address widens the wallet's gap. Raises
-    requests.RequestException.
+    Creates both if they do not exist. An invoice and a link of an earlier run are used
+    again, since each new address widens the wallet's gap. `api` is the base URL of the
+    API, `secret` an API key. Raises requests.RequestException if a request fails.
     """
     for path, status, body, url_field in PAGES:
         rows = _request("GET", f"{api}{path}?limit=100", secret)["data"]

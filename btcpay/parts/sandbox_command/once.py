@@ -22,8 +22,8 @@ from btcpay.parts.sandbox_command.demo import MERCHANT
 from btcpay.settings.settings import is_set, read
 
 STOP_TIMEOUT_S = 10
-# Below those that the system gives to connections (Linux: from 32768): one of them could be
-# taken again before the sandbox listens on it.
+# The system gives higher ports to outgoing connections (Linux: from 32768). Such a port could be
+# taken before the sandbox listens on it.
 PORTS = range(20_000, 30_000)
 
 
@@ -31,8 +31,9 @@ PORTS = range(20_000, 30_000)
 def temporary_config(state: Path | None, port: int | None) -> Iterator[SandboxConfig]:
     """Yields the configuration of a sandbox in a temporary folder, on free ports.
 
-    If `state`, `port` or an environment variable is set, its value is used instead. The
-    temporary folder is removed at the end.
+    The folder is removed at the end. `state` is used instead of the folder, `port`
+    instead of a free port for the chain, unless they are None. Environment variables
+    can set the database and the port of the service.
     """
     with tempfile.TemporaryDirectory(prefix="blocktill-sandbox-") as folder:
         defaults = {
@@ -70,10 +71,11 @@ def run_once(
     words: Sequence[str],
     stop: Stop,
 ) -> int:
-    """Runs the command `words`, and returns its exit status.
+    """Runs the command `words` in the sandbox's environment, and returns its exit status.
 
     If `words` is empty, prints the shop's URL and key as JSON instead, waits until
-    `stop` is set, and returns 0. Raises CommandError if a child process ends.
+    `stop` is set, and returns 0. `key` is the secret of an API key. Raises CommandError
+    if a child process (chain, service or check) ends.
     """
     base_url = config.settings.base_url
     environ = config.environ | {
