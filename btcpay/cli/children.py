@@ -32,10 +32,13 @@ WATCHDOG = 'while read -r pid; do groups="$groups -$pid"; done; kill -s TERM -- 
 class Children(contextlib.AbstractContextManager["Children"]):
     """A context manager that starts child processes, and stops all of them on exit.
 
-    All children get the environment variables `environ`, and write their output to the
-    file `log`, or to the output of this process if `log` is None. On exit they get
-    SIGTERM, and those still running `stop_timeout_s` seconds later are killed. Each
-    child runs in its own session. So Ctrl-C reaches only this process, and the
+    - `environ`: the environment variables of all children.
+    - `log`: the file for the children's output. If it is None, they write to the output
+      of this process.
+    - `stop_timeout_s`: on exit, all children get SIGTERM. After this number of seconds,
+      those still running are killed.
+
+    Each child runs in its own session. So Ctrl-C reaches only this process, and the
     processes that a child has started are killed together with the child.
     """
 
@@ -52,8 +55,8 @@ class Children(contextlib.AbstractContextManager["Children"]):
         if log:
             log.unlink(missing_ok=True)  # left by the previous run
             log.touch(mode=OWNER_ONLY)
-        # It ends all children even if this process is killed, since its standard input
-        # then closes. Its own session keeps Ctrl-C from ending it first.
+        # If this process is killed, the watchdog's standard input closes, and it ends all
+        # children. It has its own session, so that Ctrl-C does not end it first.
         self._watchdog = subprocess.Popen(
             ["/bin/sh", "-c", WATCHDOG],
             bufsize=0,
@@ -75,8 +78,8 @@ class Children(contextlib.AbstractContextManager["Children"]):
     def start(self, name: str, *words: str) -> None:
         """Starts a Python module as a child process.
 
-        `words` are the module and its arguments, as after `python -m`. `name` is what
-        messages call the child.
+        `words` are the module and its arguments, as after `python -m`. `name` is the
+        child's name in messages.
         """
         if self._log:
             with self._log.open("ab") as log:
@@ -88,10 +91,10 @@ class Children(contextlib.AbstractContextManager["Children"]):
             self._watchdog.stdin.write(b"%d\n" % child.pid)
 
     def fork(self, name: str, run: Callable[[], None]) -> None:
-        """Forks this process. The child calls `run`, and ends when that returns.
+        """Forks this process. The child calls `run`, and ends when `run` returns.
 
-        `name` is what messages, `ps` and `top` call the child. It writes to the output
-        of this process.
+        `name` is the child's name in messages, `ps` and `top`. The child writes to the
+        output of this process.
         """
         lifeline = self._watchdog.stdin
         # A signal between the fork and the child's first line must not call the handlers
@@ -204,7 +207,11 @@ class Forked:
         self._process.terminate()
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Waits until the child ends. Raises subprocess.TimeoutExpired."""
+        """Waits until the child ends.
+
+        Raises subprocess.TimeoutExpired if that takes longer than `timeout_s` seconds;
+        None means no limit.
+        """
         if timeout_s is None:
             self._process.join()
             return

@@ -44,8 +44,8 @@ class MigrationResult(NamedTuple):
 def run_migrations(settings: Settings, folder: Path = STEPS) -> MigrationResult:
     """Runs the migrations in `folder` that the database lacks.
 
-    Raises DatabaseNotReady if the database cannot be migrated, such as one of another
-    network.
+    Raises DatabaseNotReady if the database cannot be migrated, for example because it is
+    of another network.
     """
     url = settings.database_url
     network = settings.network.name
@@ -118,10 +118,10 @@ def restore(
     skip: int,
     in_place: bool,
 ) -> None:
-    """Replace the database with a backup, and move address counters past what the chain has seen.
+    """Replace the database with a backup, and move address counters past addresses used since.
 
-    A new PostgreSQL database can take over an SQLite backup.
-    Changes nothing, and exits with status 1, when the chain cannot be asked.
+    An SQLite backup can also be copied into a new PostgreSQL database. If neither explorers nor
+    peers say which addresses were used, nothing is changed, and the exit status is 1.
     """
     is_file_given = file is not None
     if is_file_given == in_place:
@@ -235,9 +235,9 @@ chain = click.Group("chain", help="The chain in which payments are looked for.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_shell
 def chain_begin_anew(shell: Shell, yes: bool) -> None:
-    """Forget the chain and read another, after a test network was replaced below our first block.
+    """Forget the stored chain and read it anew, for example after a test network was replaced.
 
-    Payments stay, as they were proven.
+    Proven payments are kept.
     """
     with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
         say(GIVES_UP)

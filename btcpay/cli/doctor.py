@@ -22,7 +22,7 @@ COLUMNS = "name colour sentence remedy"
 def doctor(shell: Shell, integrity: bool) -> None:
     """Examine the service's health: one line for each finding, with its remedy.
 
-    Exit status 1 when anything is red.
+    Exit status 1 if a finding is red, else 0.
     """
     findings = []
     for finding in examine(shell.settings, os.environ, utc_now, integrity=integrity):

@@ -19,7 +19,8 @@ from storage.database import Database
 from storage.models import Merchant
 from storage.queries import merchants
 
-# A date (its first moment) or an ISO 8601 time. Without an offset it is in the merchant's zone.
+# A date, which means its first moment, or an ISO 8601 time. If the time has no offset from UTC, it
+# is in the merchant's time zone.
 MOMENT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"])
 FORM = click.Choice(["csv", "koinly", "beancount"])
 merchant_option = click.option(
@@ -61,10 +62,10 @@ def export_payments(
     form: str,
     merchant: str | None,
 ) -> None:
-    """Payments as CSV (RFC 4180, UTF-8), one line each: merchant by merchant, oldest first.
+    """Write payments as CSV (RFC 4180, UTF-8): merchant by merchant, oldest first.
 
-    Days and times of --from and --to are those of each merchant's time zone; --from is
-    included, --to is not.
+    Days and times of --from and --to are in each merchant's time zone; --from is included, --to
+    is not.
     """
     parts = []
     # All options are checked before anything is printed.
@@ -117,9 +118,10 @@ def _span_of(
 @merchant_option
 @with_shell
 def export_labels(shell: Shell, merchant: str | None) -> None:
-    """Labels of addresses, transactions and outputs as BIP329 JSON lines.
+    """Write labels of addresses, transactions and outputs as BIP329 JSON lines.
 
-    Wallets such as Sparrow import them. They show who paid for what: delete the file afterwards.
+    Wallets such as Sparrow import them. The labels show who paid for what, so delete the file
+    after the import.
     """
     for owner in _owners(shell.db, merchant):
         _write(label_lines(shell.db, owner))

@@ -93,7 +93,7 @@ def invoice_create(
     currency: str | None,
     **options: Any,
 ) -> None:
-    """Make an invoice, as create-invoice does; prints its id and its page."""
+    """Make an invoice, like the API's create-invoice; prints its id and the URL of its page."""
     owner = find_merchant(shell.db, merchant)
     unpriced = {name: options.pop(name) for name in UNPRICED_FIELDS}
     currency = currency_of(owner, currency, options)
@@ -127,7 +127,7 @@ def invoice_create(
 @limit_option
 @with_json_shell
 def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) -> None:
-    """The newest invoices, and what their addresses received, confirmed or not."""
+    """List the newest invoices, with the satoshis received so far, confirmed or not."""
     if attention and status:
         raise click.UsageError("--attention lists invoices of every status")
     if attention:
@@ -159,7 +159,7 @@ def _list_attention(shell: Shell, limit: int) -> None:
 )
 @with_json_shell
 def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
-    """Show all that is known of an invoice: what was received, its status, and why."""
+    """Show all that is known of an invoice: its payments, its status, and the reasons."""
     if proof:
         _show_proofs(shell, invoice_id)
         return
@@ -215,7 +215,7 @@ def _facts(story: Story, merchant: str, rows: list[Payment]) -> dict[str, Any]:
 @click.option("--force", is_flag=True, help="Even while money is on its way.")
 @with_shell
 def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
-    """Cancel an open invoice; money that still comes is a payment without an invoice."""
+    """Cancel an open invoice. If a payment still comes, the invoice needs attention."""
     manual.cancel(shell.db, shell.settings, invoice_id, shell.now, force)
     say(f"canceled {invoice_id}")
 

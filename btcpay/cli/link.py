@@ -36,10 +36,11 @@ link = click.Group("link", help="Payment links.")
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
-    """Parses a text such as `5,10,20` as amounts with a decimal point. Returns [] for None.
+    """Parses the amounts in a text such as `5,10,19.90`. Returns [] for None.
 
-    Raises UsageError for other texts, and for a text that may be one amount (`5,10`). A
-    number with a leading zero is also refused: otherwise `1,000` would be two amounts.
+    Commas separate the amounts. Raises UsageError for a text that may be a single amount
+    (`5,10`), and for a number with a leading zero: otherwise `1,000` would be two
+    amounts.
     """
     if text is None:
         return []
@@ -88,7 +89,7 @@ def link_create(
     currency: str | None,
     **options: Any,
 ) -> None:
-    """Make a payment link, as create-payment-link does; prints its id and its page.
+    """Make a payment link, like the API's create-payment-link; prints its id and its URL.
 
     Without --amount the payer chooses the amount.
     """
@@ -118,7 +119,7 @@ def link_create(
 @limit_option
 @with_json_shell
 def link_list(shell: Shell, limit: int) -> None:
-    """The newest payment links of all merchants."""
+    """List the newest payment links of all merchants."""
     names = merchant_names(shell.db)
     rows = []
     for row in listings.newest(shell.db, stored_links.LIST, limit):
@@ -130,7 +131,7 @@ def link_list(shell: Shell, limit: int) -> None:
 @click.argument("link_id", metavar="ID")
 @with_shell
 def link_deactivate(shell: Shell, link_id: str) -> None:
-    """Stop a link from making invoices; its page answers 410."""
+    """Stop a link from making invoices; its page then says so (HTTP status 410)."""
     links.set_active(shell.db, link_id, active=False, now=shell.now)
     say(f"{link_id} is inactive")
 

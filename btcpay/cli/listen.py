@@ -41,7 +41,7 @@ def listen(
     since: int | None,
     url: str | None,
 ) -> None:
-    """Print events as they come until Ctrl-C: a readable line each, JSON into a pipe."""
+    """Print each new event as one line until Ctrl-C: readable, or as JSON into a pipe."""
     owner_id = None
     if merchant is not None:
         owner_id = find_merchant(shell.db, merchant).id
@@ -63,10 +63,10 @@ def _print_events(
     number: int,
     forward: Forward | None,
 ) -> None:
-    """Prints the events after event `number`, until `stop` is set.
+    """Prints the events after the event with this number, until `stop` is set.
 
-    Prints those of the merchant `owner_id`, or of all if it is None. Each printed event
-    is passed to `forward`, unless that is None.
+    Prints only events of the merchant `owner_id`; None means all merchants. Each printed
+    event is passed to `forward`, unless `forward` is None.
     """
     resources = Resources(shell.settings.base_url)
     as_json = shell.as_json or not sys.stdout.isatty()
@@ -108,8 +108,8 @@ def readable_line(event: Event) -> str:
 def _new_forward(shell: Shell, url: str) -> Forward:
     """Returns a function that sends an event to `url` once, and prints a failure.
 
-    Before that, it prints the new secret that signs the requests. Raises CommandError
-    if `url` cannot be used.
+    Also prints the new secret that signs the requests. Raises CommandError if `url`
+    cannot be used.
     """
     url = webhook_url(url, shell.settings.network)
     receiver = blank(Receiver, transport=WEBHOOK, url=url, secret=new_secret())

@@ -105,7 +105,7 @@ def main() -> None:
     """Runs the command line.
 
     An expected error is printed on one line to standard error. The exit status is then
-    1 or 2, or the status that the CommandError has.
+    1 or 2, or the `exit_status` of a CommandError.
     """
     escape_output()
     logging.basicConfig(

@@ -22,8 +22,8 @@ _MOST_ECHOED = 40  # maximum characters of a wrong amount in an error message
 def parse_number(_context: Any, _option: Any, text: str | None) -> Decimal | str | None:
     """Parses an option's text as a JSON number.
 
-    Returns None, and a text that is no JSON number, unchanged. The schema refuses such
-    a text later.
+    Returns a text that is no JSON number unchanged, since the schema refuses it later.
+    Returns None if the option is not given.
     """
     if text is None or not _JSON_NUMBER.fullmatch(text):
         return text
@@ -34,10 +34,11 @@ def parse_number(_context: Any, _option: Any, text: str | None) -> Decimal | str
 
 
 def validate(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options as the schema loads them. Its fields have the options' names.
+    """Loads the options by the schema, and returns the loaded values by field.
 
-    Raises UsageError with the schema's message, in which options replace the field
-    names.
+    The options' parameters have the names of the schema's fields. If a value is invalid,
+    raises UsageError with the schema's message, in which each field's name is replaced
+    by the option, for example `--amount`.
     """
     try:
         return accepts.load(schema, dict(options))
@@ -53,10 +54,10 @@ def parse_amount_option(
     amount: Decimal | str | None,
     option: str = "--amount",
 ) -> Decimal | None:
-    """Parses an amount in `currency`, with an optional sign, currency code or digit groups.
+    """Parses an amount in `currency`, such as `1,234.50`, `€25` or `25 EUR`.
 
-    None, and a Decimal that `parse_number` has made, are returned unchanged. Raises
-    UsageError if the text is no amount, is ambiguous, or is in another currency.
+    None and a Decimal are returned unchanged. Raises UsageError, which names `option`, if
+    the text is no amount, is ambiguous, or is in another currency.
     """
     if not isinstance(amount, str):
         return amount
@@ -81,9 +82,10 @@ def _problem(error: NotAnAmount, text: str, currency: str) -> str:
 
 
 def order_fields(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the validated fields of an order with --amount in this currency.
+    """Returns the validated fields of an order whose --amount is in this currency.
 
-    Raises UsageError if they are invalid, and TooMuch above the maximum amount.
+    Raises UsageError if a field is invalid, and TooMuch if the amount is above the
+    maximum.
     """
     amount = parse_amount_option(currency, options["amount"])
     fields = validate(accepts.NEW_PRICED_INVOICE, {**options, "amount": amount})
@@ -100,10 +102,11 @@ def currency_of(
     currency: str | None,
     fields: Mapping[str, Any],
 ) -> str | None:
-    """Returns the currency of --amount; None if --usd is given.
+    """Returns the currency of the option --amount; None if --usd is given instead.
 
-    Raises UsageError if both options or none of them are given, or if --currency is
-    given with --usd. Raises CommandError if the currency is unknown.
+    `currency` is the option --currency; None means the merchant's currency. Raises
+    UsageError if both --amount and --usd or neither of them is given, or if --currency
+    is given with --usd. Raises CommandError if the currency is unknown.
     """
     has_usd = fields["amount_usd"] is not None
     has_amount = fields["amount"] is not None
@@ -119,7 +122,7 @@ def currency_of(
 def require_units(currency: str, amounts: Iterable[Decimal | None]) -> None:
     """Raises UsageError if an amount has more decimals than the currency.
 
-    `amounts` must be valid amounts or None.
+    None in `amounts` is ignored.
     """
     for amount in amounts:
         if amount and amount != round_money(amount, currency):

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def say(text: str, level: int = logging.INFO) -> None:
-    """Writes a message to standard error; with --log-json it logs it at this level."""
+    """Writes a message to standard error; with --log-json, as a log line of this level."""
     if is_json(logging.root):
         log.log(level, text)
     else:
@@ -30,7 +30,7 @@ def say(text: str, level: int = logging.INFO) -> None:
 def show(rows: Iterable[object], columns: str, as_json: bool) -> None:
     """Prints columns of the rows, as a JSON array or as a table.
 
-    `columns` has their names, separated by spaces.
+    `columns` has the names of the columns, separated by spaces.
     """
     if as_json:
         answer_json([json_object(row, columns) for row in rows])
@@ -46,9 +46,10 @@ def show(rows: Iterable[object], columns: str, as_json: bool) -> None:
 
 
 def printable(value: Any) -> str:
-    """Returns the value as one line, with unprintable characters escaped; "" for None.
+    """Returns the value as one line; "" for None.
 
-    A text that a customer typed may contain control characters.
+    Unprintable characters are escaped, since a text that a customer typed may contain
+    control characters.
     """
     if value is None:
         return ""
@@ -96,7 +97,8 @@ def escape_output() -> None:
 def _cells(row: Any, columns: str) -> dict[str, Any]:
     """Returns the columns of a row or a dict, by name.
 
-    The column `paid_at` is the stored `paid_ms` in ISO 8601.
+    A column whose name ends in `_at`, such as `paid_at`, has the stored `paid_ms` as a
+    time in ISO 8601.
     """
     values = row
     if not isinstance(row, dict):
@@ -114,15 +116,21 @@ def _cells(row: Any, columns: str) -> dict[str, Any]:
 
 
 def json_object(row: object, columns: str) -> dict[str, Any]:
-    """Returns the columns of the row as a JSON object, in which amounts are numbers."""
+    """Returns columns of the row or dict as a JSON object, in which amounts are numbers.
+
+    `columns` has the names of the columns, separated by spaces. The column `paid_at`,
+    for example, has the stored `paid_ms` as a time in ISO 8601.
+    """
     cells = _cells(row, columns)
     return {name: json_value(name, value) for name, value in cells.items()}
 
 
 def json_value(name: str, value: Any) -> Any:
-    """Returns the text of an amount as an exact JSON number (orjson.Fragment).
+    """Returns a value for JSON: an amount, which is stored as text, becomes a number.
 
-    Returns any other value unchanged. `name` is the name of the column.
+    The number (an orjson.Fragment) has all digits of the text. Any other value is
+    returned unchanged. `name` is the name of the column; it tells whether the value is
+    an amount.
     """
     is_amount = name in AMOUNTS or not WORDS_OF_AMOUNTS.isdisjoint(name.split("_"))
     if isinstance(value, str) and is_amount:
@@ -131,7 +139,7 @@ def json_value(name: str, value: Any) -> Any:
 
 
 def number_text(value: Any) -> Any:
-    """Returns the text of a number from `json_value`; any other value unchanged."""
+    """Returns the text of a JSON number (an orjson.Fragment); any other value unchanged."""
     if isinstance(value, orjson.Fragment):
         return orjson.dumps(value).decode()
     return value

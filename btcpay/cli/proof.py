@@ -17,9 +17,9 @@ COLUMNS = "txid vout amount_sats script block_hash mined_at network"
 @click.argument("file", type=click.File("rb"))
 @json_option
 def verify_proof(file: BinaryIO, as_json: bool) -> None:
-    """Check a file of `invoice show --proof` offline, from the file alone.
+    """Check the proofs in a file that `invoice show --proof` has printed. Works offline.
 
-    Exit status 1 when anything in it is wrong.
+    Exit status 1 if a proof is wrong, else 0.
     """
     rows = []
     for document in parse_documents(file.read()):

@@ -24,10 +24,10 @@ def facts_of(
     merchant: str,
     row: Any,
 ) -> dict[str, Any]:
-    """Returns the resource's fields as in events, and the merchant's name.
+    """Returns the fields that events have of this row, with the name of its merchant.
 
-    Amounts are texts here, while events have JSON numbers: in many programs JSON
-    numbers lose trailing zeros.
+    Amounts are texts here, although they are JSON numbers in events: many programs drop
+    the trailing zeros of JSON numbers.
     """
     facts = {"object": resource.name, "id": row.id, "merchant": merchant}
     for name, value in resource.serialize(base_url, row).items():
@@ -49,8 +49,8 @@ def add_list_and_show(
     """Adds the commands `list` and `show` to `group`, for a resource of a part.
 
     A part is an optional plug-in. `list` prints `columns` of the rows that the query
-    `newest` selects. `show` prints all fields of one resource, and the further fields
-    that `more(db, id)` returns.
+    `newest` selects. `show` prints all fields of one row, and the further fields that
+    `more(db, id)` returns.
     """
 
     @group.command("list", help=f"The newest {resource.name}s of all merchants.")

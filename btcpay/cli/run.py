@@ -37,11 +37,12 @@ ON_BY_DEFAULT = ("BLOCKTILL_MERCHANT_PAGES", "BLOCKTILL_GREENFIELD")
 )
 @with_shell
 def run(shell: Shell, every: int) -> None:
-    """The whole shop: what `serve` and `check --watch` do, with the merchant's pages and
-    what plug-ins of shops need.
+    """Run the whole shop: the service (`serve`) and the check (`check --watch`).
 
-    Makes the database, or brings it to this version. When the service or the check ends, so does
-    the other, and this command with the status of the first: whoever started it starts it anew.
+    The merchant's pages and the API for shops' plug-ins are on, unless the settings say `off`.
+    Makes the database, or brings it to this version. If the service or the check ends, the other
+    one is ended too, and this command exits with the status of the first. Then systemd, for
+    example, can start it again.
     """
     for name in ON_BY_DEFAULT:
         if not is_set(os.environ, name):

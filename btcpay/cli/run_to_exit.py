@@ -17,10 +17,10 @@ from storage.faults import PeeweeException
 
 
 def run_to_exit(command: Callable[[], object]) -> NoReturn:
-    """Calls `command`, and exits: with status 0, or with that of its error.
+    """Calls `command`, and exits with status 0, or with the status of its error.
 
     An expected error is printed on one line to standard error. The exit status is then
-    1 or 2, or the status that the CommandError has.
+    1 or 2, or the `exit_status` of a CommandError.
     """
     try:
         command()  # click exits by itself after a success

@@ -21,9 +21,10 @@ GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
 @click.command()
 @with_shell
 def serve(shell: Shell) -> None:
-    """Serve the interface and the pages; GUNICORN_CMD_ARGS is honoured too.
+    """Serve the API and the pages with gunicorn; GUNICORN_CMD_ARGS sets its options.
 
-    While there is no merchant, and the merchant's pages are on, it says which page makes one.
+    If there is no merchant yet and the merchant's pages are on, prints the URL of the page that
+    makes one.
     """
     prepare_service(shell)
     # gunicorn would put the current folder first, which may hold another `app.py`: it comes last.
@@ -33,7 +34,11 @@ def serve(shell: Shell) -> None:
 
 
 def prepare_service(shell: Shell) -> None:
-    """Ends the sessions of an earlier owner's password, and prints how to begin."""
+    """Prepares the start of the service.
+
+    Ends sessions that were opened with a former password of the owner. If there is no
+    merchant yet, prints the URL of the page that creates one.
+    """
     password = owner_password(shell.settings.owner_password, shell.db)
     end_sessions_of_other_passwords(shell.db, password.scrypt)
     if shell.settings.merchant_pages:
@@ -43,7 +48,8 @@ def prepare_service(shell: Shell) -> None:
 def _show_start(shell: Shell) -> None:
     """Prints the URL of the page that creates the first merchant, if there is none yet.
 
-    If the owner's password is set, that page asks for it, and all earlier links end.
+    If the owner's password is set, that page asks for the password. Setup links that were
+    printed before stop working.
     """
     base_url = shell.settings.base_url
     has_password = bool(shell.settings.owner_password)

@@ -80,7 +80,7 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _say_defaults(settings: Settings) -> None:
-    """Says which network and database are used, if one of them is the default."""
+    """Prints which network and database are used, if the settings do not name both."""
     defaults = [name for name in NOTABLE_DEFAULTS if not is_set(os.environ, name)]
     if defaults:
         place = f"{settings.network.name}, {place_of(settings.database_url)}"
@@ -93,10 +93,10 @@ def with_json_shell(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def require_text(values: Iterable[Any]) -> None:
-    """Raises UsageError for a string with lone surrogates, which no database stores.
+    """Raises UsageError if a string contains lone surrogates, which no database stores.
 
-    Lone surrogates stand for bytes of an argument that are not UTF-8. Other values are
-    not checked: a Path may contain such bytes.
+    Python puts a lone surrogate in place of each byte of an argument that is not UTF-8.
+    Other values are not checked: a Path may contain such bytes.
     """
     for value in values:
         if isinstance(value, str) and LONE_SURROGATE.search(value):

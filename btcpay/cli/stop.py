@@ -11,8 +11,8 @@ PIPE_BYTES = 65_536  # all that a pipe holds
 class Stop:
     """An event that is set by the given signals, or by any thread.
 
-    It is a pipe, since a signal handler must not set a threading.Event: the interrupted
-    thread may hold the event's lock, which would be a deadlock.
+    It uses a pipe instead of a threading.Event. A signal handler must not set such an
+    event: the interrupted thread may hold the event's lock, which would be a deadlock.
     """
 
     def __init__(self, *signals: int) -> None:
@@ -37,6 +37,6 @@ class Stop:
         return self._reading_end
 
     def wait(self, seconds: float = 0) -> bool:
-        """Waits up to `seconds`. Returns True once the event is set, False after a timeout."""
+        """Waits up to `seconds` for the event. Returns True if it is set, else False."""
         readable, _, _ = select.select([self._reading_end], [], [], seconds)
         return bool(readable)

@@ -2,7 +2,7 @@
 
 Both are forked from this process after it has loaded the program and made the web
 application. Memory that no process changes is then shared by all of them: an idle shop
-takes a quarter less than if each program were started anew.
+takes a quarter less memory than if each program were started by itself.
 """
 
 import gc
@@ -24,10 +24,12 @@ STOP_TIMEOUT_S = 30  # gunicorn's time limit for requests in progress
 
 
 def supervise(stop: Stop, every_s: int) -> None:
-    """Runs both until `stop` is set. Raises CommandError if one of them ends first.
+    """Runs the service and the check until `stop` is set.
 
-    Raises SettingsError or DatabaseNotReady if the web application cannot be made. Call
-    it without threads and open connections, which do not survive a fork.
+    The check runs every `every_s` seconds. Raises CommandError if the service or the
+    check ends first, and SettingsError or DatabaseNotReady if the web application cannot
+    be made. Do not call this function while the process has threads or open connections,
+    which do not survive a fork.
     """
     service = load_service()
     check_words = ["--watch", str(every_s)]
@@ -42,7 +44,8 @@ def supervise(stop: Stop, every_s: int) -> None:
         to_json(logging.root)  # as the service, since both write to one log
         run_to_exit(lambda: check_command(check_words, "blocktill check"))
 
-    # The garbage collector writes to each object that it examines: not to those of before.
+    # The garbage collector writes to each object that it examines, which would copy the shared
+    # memory. It does not examine the frozen objects.
     gc.collect()
     gc.freeze()
     with Children(os.environ, STOP_TIMEOUT_S) as children:
@@ -52,7 +55,10 @@ def supervise(stop: Stop, every_s: int) -> None:
 
 
 def load_service() -> WSGIApplication:
-    """Returns gunicorn's application, configured as by `blocktill serve`, with `wsgi` loaded."""
+    """Returns gunicorn's application, after it has loaded `wsgi`.
+
+    It has the same configuration as with `blocktill serve`.
+    """
     _order_path()
     sys.argv = [gunicorn_command.__file__, *GUNICORN]
     service = WSGIApplication("%(prog)s [OPTIONS] [APP_MODULE]")

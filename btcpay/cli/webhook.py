@@ -75,7 +75,7 @@ def webhook_add(
 @webhook.command("list")
 @with_json_shell
 def webhook_list(shell: Shell) -> None:
-    """All endpoints, how much waits for each, and why one is disabled."""
+    """List all receivers, with the number of events that wait, and why one is disabled."""
     rows = []
     for row in shell.db.rows(LIST):
         kinds = json.loads(row.kinds or "null")
@@ -89,7 +89,7 @@ def webhook_list(shell: Shell) -> None:
 @click.argument("webhook_id", metavar="ID")
 @with_shell
 def webhook_remove(shell: Shell, webhook_id: str) -> None:
-    """Remove an endpoint, and what waits for it."""
+    """Remove a receiver, and the events that wait for it."""
     receivers.remove(shell.db, webhook_id)
     say(f"removed {webhook_id}")
 
@@ -98,7 +98,7 @@ def webhook_remove(shell: Shell, webhook_id: str) -> None:
 @click.argument("webhook_id", metavar="ID")
 @with_json_shell
 def webhook_rotate(shell: Shell, webhook_id: str) -> None:
-    """Make a new secret; for a day everything is signed with the old one too."""
+    """Make a new secret; for a day, requests are signed with the old one too."""
     row = receivers.rotate(shell.db, webhook_id, shell.now)
     shell.answer({"id": row.id, "secret": row.secret}, row.secret)
     say("for 24 more hours the old secret signs too")
@@ -126,7 +126,7 @@ def webhook_test(shell: Shell, webhook_id: str) -> None:
 @limit_option
 @with_json_shell
 def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
-    """The newest deliveries: how often each was tried, and what was answered."""
+    """List the newest deliveries: how often each was tried, and the last response."""
     receivers.find(shell.db, webhook_id)
     rows = shell.db.rows(deliveries.LIST, receiver_id=webhook_id, limit=limit)
     shell.show(rows, DELIVERY_COLUMNS)
@@ -150,7 +150,7 @@ def webhook_resend(
     since: int | None,
     event_id: str | None,
 ) -> None:
-    """Have the next check send events again, with the same ids; enables a disabled endpoint."""
+    """Make the next check send events again, with the same ids; enables the receiver."""
     has_since = since is not None
     has_event = event_id is not None
     if [failed, has_since, has_event].count(True) != 1:

@@ -36,8 +36,9 @@ from storage.queries import meta, sources
 # default quota of 600, for public explorers, gives four.
 MOST_IN_FLIGHT = 16
 HOURLY_FOR_ONE = 150
-# The part of the hourly quota that --watch counts in advance, a fifth. Each time it is counted is
-# a write to the disk, and what is left of it when the process ends is lost for that hour.
+# --watch counts calls in the database in advance, a fifth of the hourly quota each time: counting
+# each call by itself would be many writes to the disk. Calls that are left when the process ends
+# are lost for that hour.
 RESERVED_PART = 5
 # Seconds between two looks at the mempool, while a payer has a page open.
 LOOKS_EVERY_S = 5
@@ -86,7 +87,7 @@ def check(
 ) -> None:
     """Read new blocks, look at the mempool, settle what is paid, deliver webhooks and mail.
 
-    Exit status 0 when every block is read and nothing failed, else 1.
+    Exit status 0 if every block is read and nothing failed, else 1.
     """
     if every_s is not None and (once or invoice_id is not None):
         raise click.UsageError("--watch goes neither with --once nor with --invoice")
@@ -106,7 +107,10 @@ def check(
 
 
 def _check_invoice(shell: Shell, reporter: Reporter, invoice_id: str) -> NoReturn:
-    """Runs the check for one invoice, and exits. Raises CommandError if it is unknown."""
+    """Runs the check for one invoice, and exits.
+
+    Raises CommandError if there is no invoice with this id.
+    """
     find_invoice(shell.db, invoice_id)
     # An operator's own check counts in the quota, but the quota never refuses it.
     new_checker = _checker_factory(shell, per_hour=sys.maxsize)
@@ -117,8 +121,8 @@ def _check_invoice(shell: Shell, reporter: Reporter, invoice_id: str) -> NoRetur
 def _check_once(shell: Shell, reporter: Reporter, stays_s: int) -> NoReturn:
     """Runs the check once, and exits.
 
-    While a payer has a page open, it looks at the mempool again, for up to `stays_s`
-    seconds.
+    While a payer has a page open, the run goes on for up to `stays_s` seconds, and looks
+    at the mempool every LOOKS_EVERY_S.
     """
     deliveries = Deliveries(shell)
     new_checker = _checker_factory(shell)
@@ -134,8 +138,8 @@ def _check_once(shell: Shell, reporter: Reporter, stays_s: int) -> NoReturn:
 def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
     """Runs the check every `every_s` seconds, until SIGTERM or SIGINT.
 
-    Between runs it applies transactions that peers announce, if a part (an optional
-    plug-in) listens to peers.
+    If a part (an optional plug-in) listens to peers, the transactions that they announce
+    are applied between the runs.
     """
     announcements = open_announcements(shell.settings, shell.db, utc_now)
     deliveries = Deliveries(shell)
@@ -168,7 +172,7 @@ def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
         except Exception:  # any other error: the next run finds the payments
             log.exception("the check failed")
             rest(end_s)
-    # That totals are lost is no reason to end in an error.
+    # If these totals are lost, that is no reason to end with an error.
     with contextlib.suppress(PeeweeException):
         record.flush(shell.db)
 
@@ -181,10 +185,12 @@ def _checker_factory(
 ) -> Callable[[], Checker]:
     """Returns a function that creates the Checker of a run.
 
-    All checkers share one HTTP session and one Prices object. If `per_hour` is not 0,
-    it replaces the hourly quota of explorer calls in the settings. Each checker applies
-    announced transactions by `hear`. `record` is that of all runs; if it is None, each
-    run stores all about itself.
+    All checkers share one HTTP session and one Prices object.
+
+    - `per_hour`: replaces the hourly quota of explorer calls in the settings; 0 keeps it.
+    - `hear`: a function by which each checker applies announced transactions.
+    - `record`: one record that all runs share, so that runs without news store little. If
+      it is None, each run has a record of its own.
     """
     settings = shell.settings
     prices = Prices(shell.settings)
@@ -221,12 +227,12 @@ def _run_alone(
     end_s: float,
     pause: Callable[[float], bool | None],
 ) -> Report | None:
-    """Runs the check on everything that is due, under a lock that only one run holds.
+    """Runs the check on everything that is due, while it holds the lock of runs.
 
-    While a payer has a page open, it looks at the mempool again, until `end_s` (on the
-    monotonic clock) or until `pause` returns True. During each pause the lock is free
-    for other runs. Returns None if another process holds the lock at the start. Raises
-    CommandError.
+    While a payer has a page open, looks at the mempool every LOOKS_EVERY_S, until the
+    time `end_s` (of the monotonic clock) or until `pause` returns True. During each pause
+    the lock is free for other runs. Returns None if another run holds the lock at the
+    start.
     """
     checker = new_checker()
     report = None

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Deliveries:
-    """Sends events and mails in two threads: one for mails, one for everything else."""
+    """Sends events and mails in two threads: one sends mails, the other all else."""
 
     def __init__(self, shell: Shell) -> None:
         programs = program_shards(shell.db.is_server)
@@ -33,7 +33,7 @@ class Deliveries:
             thread.start()
 
     def wait(self) -> None:
-        """Ends both threads, and waits until their present runs are over."""
+        """Ends both threads, and waits until the deliveries in progress are over."""
         for thread in self._threads:
             thread.wait()
 
@@ -55,7 +55,7 @@ class DeliveryThread:
         self._thread = threading.Thread()
 
     def start(self) -> None:
-        """Sends what is due, unless the thread is already doing so."""
+        """Makes the thread send all due deliveries, unless it is already doing so."""
         if self._is_busy:
             return
         self._is_busy = True
@@ -65,7 +65,7 @@ class DeliveryThread:
             self._thread.start()
 
     def wait(self) -> None:
-        """Ends the thread, and waits until its present run is over."""
+        """Ends the thread, and waits until the deliveries in progress are over."""
         self._orders.put(False)
         self._thread.join()
 

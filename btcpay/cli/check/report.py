@@ -38,8 +38,8 @@ MOST_HELD = 1000  # maximum number of held log lines; if it is reached, they are
 class Reporter:
     """Prints the results of a command's checks.
 
-    If `quiet`, holds log lines back until the check ends, and prints them only if the
-    check has failed.
+    If `quiet` is True, log lines are held back until the check ends, and are printed
+    only if the check has failed.
     """
 
     def __init__(self, shell: Shell, quiet: bool) -> None:
@@ -61,9 +61,9 @@ class Reporter:
     def show(self, report: Report | None, brief: bool = False) -> None:
         """Prints the report of a check.
 
-        If `brief`, a complete check is printed only if an invoice has changed. `report`
-        is None if this check was skipped, because another check is running. Then raises
-        CommandError if the other check has exceeded its time limit.
+        If `brief` is True, a complete check is printed only if an invoice has changed.
+        If `report` is None, the check was skipped because another one is running: prints
+        that, or raises CommandError if the other one has exceeded its time limit.
         """
         if report is None:
             self._show_other_run(brief)
@@ -90,7 +90,7 @@ class Reporter:
         mark = boot_mark()
         age = time_between(since, mark)
         if age is None:
-            # The other run may be writing; the next skipped run notes it then.
+            # If the other run is just writing, this fails. The next skipped run tries it again.
             with suppress(PeeweeException):
                 meta.put(self._db, meta.Key.RUN_SINCE, mark)
         if age and age > timedelta(seconds=MOST_RUN_S):

@@ -62,7 +62,7 @@ def _hours(count: int) -> str:
 
 
 def _postponed_work(report: Report) -> list[str]:
-    """Returns a line for each kind of postponed work. It delays no payment."""
+    """Returns a line for each kind of postponed work. Such work delays no payment."""
     lines = []
     if report.parts_behind:
         lines.append(

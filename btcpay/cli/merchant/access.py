@@ -92,11 +92,12 @@ def _issue_by_parts(
 
 
 def play_money_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
-    """Returns the secret of the API key in `file`, which may write.
+    """Returns the secret in `file`, which is that of an API key with the scope "write".
 
-    If the file is missing, or its key is not valid, issues a new key with the file's
-    name, and writes its secret to the file. Call this function only for shops with play
-    money: the secrets of other shops must not be stored in files.
+    If the file is missing, or its secret is not that of a valid key, issues a new key
+    with the file's name, and writes the key's secret to the file. Call this function
+    only for shops with play money: the secrets of other shops must not be stored in
+    files.
     """
     if file.exists():
         secret = file.read_text(encoding="ascii").strip()
@@ -108,7 +109,7 @@ def play_money_key(db: Database, network: Network, merchant_id: int, file: Path)
 
 
 def write_secret(file: Path, secret: str = "") -> None:
-    """Writes the secret and a newline to the file; "" leaves the file empty.
+    """Writes the secret and a newline to the file. If the secret is "", empties the file.
 
     A new file is readable and writable by its owner only (mode 600).
     """
@@ -122,7 +123,7 @@ def write_secret(file: Path, secret: str = "") -> None:
 @key.command("list")
 @with_json_shell
 def key_list(shell: Shell) -> None:
-    """All keys, without their secrets."""
+    """List all keys, without their secrets."""
     shell.show(shell.db.rows(stored_keys.ALL), KEY_COLUMNS)
 
 
@@ -146,7 +147,7 @@ def key_revoke(shell: Shell, key_id: str) -> None:
 )
 @with_json_shell
 def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
-    """Issue a new secret; the old one works for the HOURS of --grace."""
+    """Replace a key by a new one; the old one still works for the HOURS of --grace."""
     network = shell.settings.network
     period = timedelta(hours=grace)
     issued = keys.rotate(shell.db, network, key_id, period, shell.now)
@@ -195,7 +196,7 @@ def _opens(till_only: bool) -> str:
 @click.argument("merchant")
 @with_json_shell
 def sessions(shell: Shell, merchant: str) -> None:
-    """The browsers that are logged in to a merchant's pages, the newest first."""
+    """List the browsers that are logged in to a merchant's pages, the newest first."""
     owner = find_merchant(shell.db, merchant)
     rows = []
     for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now):
@@ -215,7 +216,7 @@ def sessions(shell: Shell, merchant: str) -> None:
 )
 @with_shell
 def logout(shell: Shell, merchant: str, session: str | None) -> None:
-    """Log out every browser of a merchant, or one, and revoke its unused login links."""
+    """Log out all browsers of a merchant, or one; revoke all its unused login links."""
     owner = find_merchant(shell.db, merchant)
     if session is not None:
         if not merchant_sessions.end(shell.db, owner.id, session):

@@ -47,9 +47,10 @@ def choose_account_start(
 ) -> AccountStart:
     """Finds the shop's first address in its account, and prints how it was found.
 
-    If not all addresses of the account could be looked up, `skip` must say how many
-    addresses to leave out. If `skip` is missing or too low, the owner is prompted for a
-    number; if `asks` is False, CommandError is raised instead.
+    `skip` is the number of addresses to leave out; None if the owner has not said. If
+    not all addresses of the account could be looked up, this number is needed. If it is
+    then missing or too low, the owner is prompted for it; if `asks` is False, raises
+    CommandError instead.
     """
     say("Asking which addresses of this account were used before ...")
     while True:

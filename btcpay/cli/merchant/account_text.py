@@ -47,10 +47,10 @@ choose_option = partial(
 def key_of(xpub: str, others: list[str]) -> str:
     """Returns the text that describes the account: `xpub`, or standard input for "-".
 
-    `others` are further words on the command line, normally none. If all words together
-    look like a secret, such as a seed phrase, returns all of them: the parser refuses
-    a secret with a better message. Otherwise raises UsageError for further words.
-    Raises CommandError if the text is empty.
+    `others` are further words on the command line. Raises UsageError if there are any.
+    But if all words together look like a secret, such as a seed phrase, returns all of
+    them: the parser then refuses the secret with a better message. Raises CommandError
+    if the text is empty.
     """
     text = " ".join([xpub, *others])
     if others and not holds_secret(text):
@@ -90,9 +90,9 @@ def _read_standard_input() -> str:
 
 
 def _end_of_account(lines: Sequence[str]) -> int:
-    """Returns the index of the first of the last lines that are answers. It is at least 1.
+    """Returns the number of lines that describe the account, at least 1.
 
-    If the last line is no answer, returns the number of lines.
+    The lines after them are answers to later prompts.
     """
     end = len(lines)
     while end > 1 and _ANSWER.fullmatch(lines[end - 1].strip()):

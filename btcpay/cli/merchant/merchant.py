@@ -56,7 +56,7 @@ merchant = click.Group(
 )
 
 
-# Extra words may be seed words, so click must not repeat them in an error message.
+# Further words on the command line may be seed words, so click must not repeat them in an error.
 @merchant.command("add", context_settings={"allow_extra_args": True})
 @click.argument("name")
 @key_option(
@@ -79,7 +79,6 @@ def merchant_add(
 ) -> None:
     """Add a merchant with its account: a key, a descriptor, or the wallet's export file."""
     network = shell.settings.network
-    # More words than one may be seed words, which are warned of.
     key = key_of(xpub, click.get_current_context().args)
     text, chosen = choose_account(key, network, script, choose, asks=not yes)
     account = chosen.descriptor
@@ -106,7 +105,7 @@ def merchant_add(
 def show_first_addresses(
     account: Descriptor, network: Network, start: int = 0
 ) -> list[str]:
-    """Prints and returns three addresses, for comparison with the wallet.
+    """Prints and returns the shop's first three addresses, to compare with the wallet.
 
     `start` is the index of the first of them in the account. For a multisig account,
     also prints the keys, and how many of them must sign.
@@ -135,7 +134,7 @@ def show_first_addresses(
 @merchant.command("list")
 @with_json_shell
 def merchant_list(shell: Shell) -> None:
-    """All merchants: next address, highest paid one, gap limits needed and set in the wallet."""
+    """List all merchants, with next and highest paid address, gap limits needed and noted."""
     rows = []
     for row in shell.db.rows(merchants.ALL):
         gap = gap_of_merchant(shell.db, row)

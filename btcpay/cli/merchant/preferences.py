@@ -1,6 +1,6 @@
 """Commands `merchant brand`, `currency`, `timezone`, `mail` and `return`.
 
-Each sets a preference of a merchant, or prints the current one.
+Each command changes a preference of a merchant, and prints it.
 """
 
 from typing import BinaryIO, cast
@@ -59,9 +59,10 @@ def brand(
 @click.argument("code", required=False, metavar="[EUR]")
 @with_json_shell
 def currency(shell: Shell, merchant: str, code: str | None) -> None:
-    """Show or set the currency that a merchant counts in: till, links, sums, mails, exports.
+    """Show or set the currency of a merchant's till, links, sums, mails and exports.
 
-    Prints what a bitcoin costs in it. Past payments keep their value in the former one.
+    Also prints the price of one bitcoin in this currency. Past payments keep their value in the
+    currency of their time.
     """
     owner = merchants.find_merchant(shell.db, merchant)
     current = owner.currency
@@ -84,7 +85,7 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
 @click.argument("name", required=False, metavar="[Europe/Berlin]")
 @with_json_shell
 def timezone(shell: Shell, merchant: str, name: str | None) -> None:
-    """Show or set the time zone that divides a merchant's days, past ones too."""
+    """Show or set the time zone in which a merchant's days begin, past days too."""
     owner = merchants.find_merchant(shell.db, merchant)
     zone = owner.timezone
     if name is not None:
@@ -116,7 +117,7 @@ def mail(
     receipts: bool | None,
     evening: bool | None,
 ) -> None:
-    """Show or set where a merchant gets mail about payments; `off`: no mail, no receipts."""
+    """Show or set the address for a merchant's mail; `off` ends all mail, receipts too."""
     owner = merchants.find_merchant(shell.db, merchant)
     change: Values = {}
     if address == "off":
@@ -161,7 +162,7 @@ def _mail_address(text: str) -> str:
 def return_(
     shell: Shell, merchant: str, off: str | None, paid: str | None, unpaid: str | None
 ) -> None:
-    """Show or set the pages' link back to the shop; {invoice} is replaced by the id."""
+    """Show or set the link from invoices' pages to the shop; {invoice} becomes the id."""
     is_contradictory = off and paid
     is_incomplete = unpaid and not paid
     if is_contradictory or is_incomplete:

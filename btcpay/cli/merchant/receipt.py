@@ -1,4 +1,4 @@
-"""Command `merchant receipt`: what receipts say of the business and its tax."""
+"""Command `merchant receipt`: sets the address, tax number and tax rate on receipts."""
 
 import click
 
@@ -30,9 +30,9 @@ def receipt(
     tax_number: str | None,
     tax: str | None,
 ) -> None:
-    """Show or set what receipts say of the business and its tax; `off` forgets it first.
+    """Show or set the address, tax number and tax rate on receipts; `off` removes all three.
 
-    A receipt keeps the tax of the time when it was paid.
+    Receipts of past payments keep their tax rate.
     """
     owner = merchants.find_merchant(shell.db, merchant)
     change: Values = {}

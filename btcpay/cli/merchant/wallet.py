@@ -64,9 +64,9 @@ def _write_addresses(shell: Shell, descriptor: str, indexes: range) -> None:
 @click.argument("limit", type=A_COUNT, required=False)
 @with_json_shell
 def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
-    """Note the gap limit that the wallet has now; without LIMIT, show the last one noted.
+    """Note the gap limit that is set in the wallet; without LIMIT, show the noted one.
 
-    It is 20 until you set it. `blocktill doctor` warns when three quarters of it are used.
+    Until you note one, it is 20. `blocktill doctor` warns when three quarters of it are used.
     """
     row = find_merchant(shell.db, merchant)
     if limit is not None:

@@ -34,10 +34,11 @@ class Interview:
     asks: bool
 
     def settings(self, present: Mapping[str, str], state: Path) -> Answers:
-        """Returns the variables for the settings file; those with an empty value are left out.
+        """Returns the variables for the settings file, without those whose value is empty.
 
-        `present` has the variables that the file has now. `state` is the folder in which
-        a new database is created. Raises UsageError for missing or invalid options.
+        The values come from the options, from prompts, from `present` (the variables
+        that the file has now), or are defaults. `state` is the folder in which a new
+        database is created. Raises UsageError for missing or invalid options.
         """
         questions = self._questions(present)
         self._require_settings(questions, present)

@@ -59,12 +59,13 @@ def make_user(name: str) -> pwd.struct_passwd:
 def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
     """Runs `work` with the rights of this user.
 
-    If `work` returns a status other than 0 or None, exits with that status. If the user
-    is not the present one, only root can call this function. Then a forked child
+    If `work` fails or returns a status other than 0 or None, this process exits with
+    that status.
+
+    If the user is not the present one, only root can call this function: a forked child
     process gives up root's rights for good, and runs `work`. So the files that `work`
-    creates belong to the user, and code that the user has hidden in a database gets
-    only the user's rights. An error in the child ends the child, and this process exits
-    with the same status. That also happens if the user may not run this program.
+    creates belong to the user, and code that the user has hidden in a database gets only
+    the user's rights. The child fails if the user may not run this program.
     """
     status = _status_of(user, work)
     if status:
@@ -102,10 +103,10 @@ def _become(user: pwd.struct_passwd) -> None:
 
 
 def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
-    """Creates the folder, owned by the user with mode 700, unless it exists.
+    """Creates the folder with mode 700 for this user, unless it exists.
 
-    If the folder has become a symlink, its target's owner is never changed: a user who
-    owns the parent folder could have put the symlink there.
+    If somebody replaces the new folder by a symlink, the symlink's target does not change
+    its owner: a user who owns the parent folder could do that.
     """
     if folder.is_dir():
         return
@@ -146,10 +147,10 @@ def _open_settings(file: str, flags: int) -> int:
 
 
 def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
-    """Replaces the settings file atomically, once the new text is on the disk.
+    """Replaces the settings file by a new one atomically.
 
-    The file belongs to the effective user. If `user` is another one, that user's group
-    may read it.
+    The file belongs to the user of this process. If `user` is another one, the group of
+    `user` may read the file.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     new_file = file.with_name(f".{file.name}.new")

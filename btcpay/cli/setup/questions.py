@@ -14,12 +14,14 @@ Answers = dict[str, str]
 
 
 class Question(NamedTuple):
-    """A setting that `setup` prompts for.
+    """A setting that `setup` can set.
 
-    `name` is the name of the setting and of the option, `text` the prompt. `usual` is
-    the default; None if an answer is required. If `is_asked` is False, `setup` has the
-    option but no prompt. If `is_written` is True, the setting is written to the
-    settings file even if the answer is the default.
+    - `name`: the name of the setting and of the option.
+    - `text`: the prompt, and the help of the option.
+    - `usual`: the default; None if an answer is required.
+    - `is_asked`: False if there is only the option, but no prompt.
+    - `is_written`: True if the setting is written to the settings file even if the
+      answer is the default.
     """
 
     name: str
@@ -88,9 +90,10 @@ def default_of(
 ) -> str | None:
     """Returns the answer that `setup` suggests; None if there is none.
 
-    This is the setting's value in the settings file, else the default. The default may
-    depend on the earlier `answers`. `present` has the variables that the file has now.
-    `state` is the folder in which a new database is created.
+    It is the setting's value in the settings file, whose variables are `present`, else
+    the default. The default of the database depends on the network and on `state`, the
+    folder in which a new database is created. The default of `trusted_proxies` depends
+    on the base URL. Both are in `answers`, the answers to earlier questions.
     """
     value = present.get(question.variable, "").strip()
     if question.name == "database_url":  # a database belongs to one network

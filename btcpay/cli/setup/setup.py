@@ -1,6 +1,7 @@
 """Command `setup`: collects settings, and creates what a shop needs on this machine.
 
-It keeps what exists already. The merchant is made in a browser, or by `merchant add`.
+Settings and files that exist already are kept. The merchant is created later: in a
+browser, or by `merchant add`.
 """
 
 import os
@@ -71,9 +72,9 @@ OPTIONS_OF_QUESTIONS = [
     "--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults."
 )
 def setup(**options: Any) -> None:
-    """Make a shop on this machine, or change one: settings, database, units.
+    """Make a shop on this machine, or change one: settings, database, systemd units.
 
-    Its merchant is made in a browser, or by `merchant add`.
+    Afterwards, its merchant is made in a browser, or by `merchant add`.
     """
     require_text(options.values())
     if proxy := options.pop("proxy_config"):
@@ -195,9 +196,9 @@ class _SetupRun(Interview):
         state: Path | None,
         user: pwd.struct_passwd,
     ) -> None:
-        """Writes the systemd units, and starts them if that is wanted.
+        """Writes the systemd units. Starts them with --start, or if the user agrees.
 
-        It is wanted with --start, with --yes, or if the user agrees.
+        With --yes and without --no-start, starts them too.
         """
         backups = self.options["backups"]
         texts = units.units(
@@ -254,7 +255,7 @@ def _examine(settings: Settings, environ: Mapping[str, str]) -> None:
 
 
 def _show_first_step(settings: Settings, command: str, has_units: bool) -> None:
-    """Prints how the first merchant is made, unless there is one."""
+    """Prints how to create the first merchant, unless there is one already."""
     with closing(open_ready(settings.database_url, settings.network.name)) as db:
         if db.rows(merchants.ALL):
             return

@@ -116,9 +116,9 @@ def _names(kind: str) -> list[str]:
 def install(folder: Path, texts: Mapping[str, str]) -> list[str]:
     """Writes systemd units to `folder`, and makes systemd load them.
 
-    `texts` has the text of each unit by its file name. Returns the names of the units
-    that were missing or different before. Disables and deletes the units of CRON_UNITS
-    that are not in `texts`. Raises CommandError if systemctl fails.
+    `texts` has the text of each unit by its file name. Disables and deletes the units of
+    CRON_UNITS that are not in `texts`. Returns the names of the units that were missing
+    or had another text before. Raises CommandError if systemctl fails.
     """
     for name in CRON_UNITS:
         if name not in texts and (folder / name).exists():
@@ -137,10 +137,10 @@ def write(
     texts: Mapping[str, str],
     packaged: Path | None = None,
 ) -> list[str]:
-    """Writes the units whose present text differs. Returns the names of these units.
+    """Writes the units that are missing or have another text now. Returns their names.
 
-    If a unit is missing in `folder`, its present text is that in the folder `packaged`,
-    which systemd uses in this case.
+    A unit that is missing in `folder` is compared with the one in the folder `packaged`
+    (None if there is no such folder), since systemd uses that one.
     """
     names = []
     for name, text in sorted(texts.items()):
