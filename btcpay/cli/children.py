@@ -96,17 +96,14 @@ class Children(contextlib.AbstractContextManager["Children"]):
         `name` is the child's name in messages, `ps` and `top`. The child writes to the
         output of this process.
         """
-        lifeline = self._watchdog.stdin
         # A signal between the fork and the child's first line must not call the handlers
         # of this process, which set its events.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
-            child = Forked(name, run, lifeline)
+            child = Forked(name, run, self._watchdog.stdin)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self._running[name] = child
-        if lifeline:
-            lifeline.write(b"%d\n" % child.pid)
 
     def _spawn(
         self,
@@ -172,8 +169,10 @@ def _wait_or_kill(child: "subprocess.Popen[bytes] | Forked", deadline_s: float) 
 class Forked:
     """A forked child process, with those methods of subprocess.Popen that Children needs.
 
-    The child runs in its own session, with the signal handlers of a new process. It
-    closes `lifeline`, the pipe by which the watchdog learns that the parent has ended.
+    The child runs in its own session, with the signal handlers of a new process.
+    `lifeline` is the pipe by which the watchdog learns that the parent has ended. The
+    child itself writes its process group id there, and then closes it. So the watchdog
+    waits for the id even if the parent is killed right after the fork.
     """
 
     def __init__(
@@ -185,6 +184,7 @@ class Forked:
         def begin() -> None:
             os.setsid()
             if lifeline:
+                lifeline.write(b"%d\n" % os.getpid())
                 lifeline.close()
             for number in (*SIGNALS, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)

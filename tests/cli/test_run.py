@@ -7,6 +7,8 @@ import re
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -187,3 +189,37 @@ def test_nothing_survives_of_a_child(tmp_path, how):
         )
     pids = [int(pid) for pid in file.read_text().split()]
     until(lambda: not any(map(is_alive, pids)), "both to end")
+
+
+# The child makes its session only after its parent is dead.
+KILLED_AFTER_FORK = """
+import os, signal, time
+from btcpay.cli import children
+
+parent = os.getpid()
+make_session = os.setsid
+
+class LastAct(children.Forked):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        os.kill(parent, signal.SIGKILL)
+
+def setsid_of_an_orphan():
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    make_session()
+
+os.setsid = setsid_of_an_orphan
+children.Forked = LastAct
+with children.Children({}, 1) as started:
+    started.fork("service", lambda: time.sleep(60))
+"""
+
+
+def test_a_child_ends_even_if_run_is_killed_right_after_the_fork():
+    """While the child lives, it holds the pipe of the output open."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED_AFTER_FORK], stdout=subprocess.PIPE
+    )
+    output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (-signal.SIGKILL, b"")
