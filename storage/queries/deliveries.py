@@ -165,8 +165,8 @@ class ListedDelivery(Delivery, PublicEvent):
     waits_for: str | None
 
 
-# The first pending delivery of the same line: until it is delivered or given up, this one waits.
-# (Of an event, `about` is the event's id.)
+# The first pending delivery of the same line. A later one waits until it is delivered or given up.
+# If a delivery is of an event, `about` is the event's id.
 _FIRST_OF_LINE = (
     _Earlier.select(_Earlier.about)
     .where(_IS_EARLIER, _WAITS, _Earlier.next_ms.is_null(False))

@@ -60,6 +60,7 @@ PARTS = {
     *(
         "deliveries._WHOLE",
         "deliveries._COUNTED",
+        "deliveries._FIRST_OF_LINE",
         "bills._CLOSED_BY",
         "refunds._SOUGHT",
     ),
