@@ -33,7 +33,9 @@ class Text(fields.String):
     """
 
     def __init__(self, max_length: int | None = None, **kwargs: Any) -> None:
-        metadata = {"maxLength": max_length, "pattern": NO_NUL} if max_length else {}
+        metadata: dict[str, Any] = {}
+        if max_length:
+            metadata = {"maxLength": max_length, "pattern": NO_NUL}
         super().__init__(metadata=metadata | kwargs.pop("metadata", {}), **kwargs)
         self.max_length = max_length
 
@@ -55,7 +57,9 @@ class Number(fields.Field[Decimal]):
     """
 
     def __init__(self, maximum: int | None = None, **kwargs: Any) -> None:
-        bounds = {"exclusiveMinimum": 0, "maximum": maximum} if maximum else {}
+        bounds: dict[str, Any] = {}
+        if maximum:
+            bounds = {"exclusiveMinimum": 0, "maximum": maximum}
         super().__init__(metadata=bounds | kwargs.pop("metadata", {}), **kwargs)
         self.maximum = maximum
 

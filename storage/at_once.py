@@ -23,15 +23,12 @@ class _OfMany(Statement):
     def __init__(self, connection: Any, query: Query) -> None:
         super().__init__(connection, query)
         params = [each for each in self.parameters if isinstance(each, Slot)]
-        self.names = list(dict.fromkeys(params))
+        self.names = list(dict.fromkeys(params))  # each once, in order
         context = connection.get_sql_context(each=True)
         sql, self.parameters = context.sql(_from_given(query)).query()
         if isinstance(query, Delete):  # peewee cannot write USING
             sql = sql.replace(" WHERE ", " USING given WHERE ", 1)
-        columns = ", ".join(f'"{name}"' for name in self.names)
-        arrays = ", ".join(f"%s::{_type_of(name)}[]" for name in self.names)
-        table = f"WITH given ({columns}) AS (SELECT * FROM unnest({arrays}))"  # noqa: S608
-        self.sql = f"{table} {sql}"
+        self.sql = f"{_table_given(self.names)} {sql}"
 
     def arguments(self, values_list: Any) -> list[Any]:
         """Returns one list for each column of `values_list`, then the other parameters."""
@@ -41,6 +38,13 @@ class _OfMany(Statement):
             arguments.append(column)
         arguments += self.parameters
         return arguments
+
+
+def _table_given(names: Sequence[str]) -> str:
+    """Returns the SQL that makes the table `given` from one array for each name."""
+    columns = ", ".join(f'"{name}"' for name in names)
+    arrays = ", ".join(f"%s::{_type_of(name)}[]" for name in names)
+    return f"WITH given ({columns}) AS (SELECT * FROM unnest({arrays}))"  # noqa: S608 - no user input
 
 
 def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T]:

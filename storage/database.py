@@ -105,16 +105,17 @@ class Database:
         return None
 
     def get(self, query: Typed[T], **values: Unpack[Values]) -> T:
-        """Returns the first row. Raises LookupError if there is no row."""
+        """Returns the first row of the query. Raises LookupError if there is no row."""
         row = self.get_or_none(query, **values)
         if row is None:
             raise LookupError(f"no row for {sorted(values)}")
         return row
 
     def get_or_fail(self, query: Typed[T], name: str, /, **values: Unpack[Values]) -> T:
-        """Returns the first row. Raises CommandError ("there is no NAME") if there is none.
+        """Returns the first row of the query.
 
-        `name` is what the message calls the missing row.
+        Raises CommandError with the message "there is no NAME" if there is no row.
+        `name` is the NAME in this message.
         """
         row = self.get_or_none(query, **values)
         if row is None:
@@ -305,7 +306,9 @@ class Database:
     def _pack(self, query: Select) -> tuple[tuple[str, ...], Select]:
         """Returns the names of the query's columns, and the query that `json_rows` runs."""
         fields = query.selected_columns
-        array = fn.json_build_array if self.is_server else fn.json_array
+        array = fn.json_array
+        if self.is_server:
+            array = fn.json_build_array
         packing = query.select(array(*fields).cast("TEXT"))
         names = tuple(field.name for field in fields)
         return self._packings.setdefault(id(query), (names, packing))
@@ -350,9 +353,9 @@ def open_database(url: str) -> Database:
 
 
 def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Groups the rows by `key`.
+    """Returns a dictionary with the rows of each key, in their order.
 
-    Each group keeps the order of the rows. A key without rows gives an empty list.
+    `key` returns the key of a row. A key without rows gives an empty list.
     """
     groups: dict[K, list[T]] = defaultdict(list)
     for row in rows:

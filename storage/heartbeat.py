@@ -99,9 +99,10 @@ def _is_silent(connection: Any) -> bool:
 def end_silent_holder(db: Database, number: int) -> bool:
     """Ends the session that holds the advisory lock `number`, if its process is frozen.
 
-    A process counts as frozen if its session has sent nothing for SILENCE_S seconds, or
-    for USUAL_SILENCE_S in a transaction older than MOST_TRANSACTION_S. Returns True if
-    the session is ended: its transaction is rolled back, and its locks are released.
+    A process counts as frozen if its session has sent nothing for SILENCE_S seconds. In
+    a transaction older than MOST_TRANSACTION_S the limit is USUAL_SILENCE_S. Returns
+    True if the session is ended: its transaction is rolled back, and its locks are
+    released.
     """
     limits = (number, MOST_TRANSACTION_S, USUAL_SILENCE_S, SILENCE_S)
     return db.connection.execute_sql(_END_SILENT, limits).fetchone() is not None

@@ -53,8 +53,8 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
     A statement whose result nobody waits for, such as BEGIN, is queued. It is sent
     together with the next statement in one network round trip (psycopg's pipeline
     mode). If a queued statement fails, the server skips the rest, and the statement
-    that sent the queue raises the error. After that nothing is prepared on this
-    connection, and it is closed instead of being lent again.
+    that sent the queue raises the error. After that no statement is prepared on this
+    connection (PREPARE), and the pool closes the connection instead of reusing it.
 
     `is_pooled` is True if an external pooler in transaction mode (such as PgBouncer) is
     between this program and the server.

@@ -32,7 +32,10 @@ def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
 
 @cache
 def objects_by_version() -> list[list[SchemaObject]]:
-    """For each version of the schema, from 1 on, returns the objects of a new database."""
+    """Returns a list for each version of the schema: the objects of a new database.
+
+    The first list is that of version 1.
+    """
     versions = []
     with closing(sqlite3.connect(":memory:")) as db:
         for step in steps():

@@ -78,9 +78,9 @@ def discard(path: Path) -> None:
 
 
 def discard_all(path: Path, purpose: str) -> None:
-    """Deletes files of `new_file` with this `purpose` that killed processes have left.
+    """Deletes temporary files of `new_file` that killed processes have left.
 
-    They are in the folder of `path`.
+    These are the files with this `purpose` in the folder of `path`.
     """
     for leftover in path.parent.glob(f".*.{purpose}.blocktill"):
         with suppress(OSError), leftover.open("rb") as file:
@@ -168,7 +168,7 @@ def _check_objects(objects: list[SchemaObject], name: Path) -> None:
 
 
 def older_message(name: Path) -> str:
-    """Returns the message that the file is of an older version of this program."""
+    """Returns a message which says that an older version of this program made the file."""
     return f"{name} is of an older version of this program: {OLDER_REMEDY}"
 
 

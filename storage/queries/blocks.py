@@ -75,14 +75,17 @@ def tip_height(db: Database) -> int | None:
 
 
 def json_keys(texts: Iterable[str]) -> str:
-    """Returns the value of a parameter that stands for many texts: a JSON object's keys."""
+    """Returns a JSON object that has the texts as its keys.
+
+    It is the value of a parameter of `is_given`.
+    """
     return orjson.dumps(dict.fromkeys(texts)).decode()
 
 
 def is_given(column: ColumnBase, name: str = "texts") -> Expression:
     """Returns the condition that `column` is one of the texts in the parameter `name`.
 
-    The parameter's value is made by `json_keys`.
+    `json_keys` makes the value of this parameter from the texts.
     """
     return column.in_(
         Select([fn.json_each(param(name)).alias(name)], [SQL(f"{name}.key")])

@@ -100,7 +100,7 @@ def put_time(db: Database, key: Key, at: datetime) -> None:
 
 
 def lock(db: Database) -> None:
-    """Locks the row of NETWORK until the database transaction ends.
+    """Locks the row of Key.NETWORK, which always exists, until the transaction ends.
 
     Code takes this lock before changes that processes must make one after the other,
     for example to the stored chain or to the quota of calls to explorers.

@@ -120,7 +120,7 @@ def update_balances(
     invoice_ids: Iterable[str],
     bounded: bool = True,
 ) -> Iterator[None]:
-    """Updates the balances by what the `with` block changes in these invoices' outputs.
+    """Updates the balances after the `with` block has changed these invoices' outputs.
 
     Call it after `lock`, in the database transaction that changes the outputs. Raises
     BeyondMoney if a balance would grow beyond 21 million bitcoin; the caller's
