@@ -39,41 +39,58 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
     ASCII and days are in ISO 8601, which spreadsheets of all languages understand.
     Times are in `zone`.
     """
-    gettext = catalog(language).gettext
-    mark = "."
-    if has_decimal_comma(language):
-        mark = ","
-    # The separator that Excel expects in that language, and the one of other languages.
+    # The separator that Excel expects in this language, and the one in other languages.
     separator = ";"
-    other = ","
+    other_separator = ","
     if language in ("en", "ja"):
         separator = ","
-        other = ";"
-
-    def number(text: str | None) -> str:
-        return (text or "").replace(".", mark)
+        other_separator = ";"
 
     def line(record: Row) -> list[str]:
-        received_at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
-        status = record["invoice_status"]
-        if status:  # it is None for records without an invoice
-            status = gettext(status.capitalize())
-        return [
-            record["day"],
-            f"{received_at:%H:%M}",
-            record["invoice_id"],
-            defuse(record["reference"] or "", other),
-            defuse(record["description"] or "", other),
-            status,
-            record["currency"],
-            number(record["value_at_receipt"]),
-            number(record["tip"]),
-            number(record["amount_btc"]),
-            _txid(record),
-        ]
+        return _spreadsheet_line(record, language, zone, other_separator)
 
-    lines = chain([_heads(gettext)], map(line, records))
+    heads = _heads(catalog(language).gettext)
+    lines = chain([heads], map(line, records))
     return chain(["\ufeff"], table(lines, separator))
+
+
+def _spreadsheet_line(
+    record: Row,
+    language: str,
+    zone: tzinfo,
+    other_separator: str,
+) -> list[str]:
+    """Returns the cells of a record.
+
+    `other_separator` splits cells in the spreadsheets of other languages, so a formula
+    may begin after it.
+    """
+    gettext = catalog(language).gettext
+    received_at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
+    status = record["invoice_status"]
+    if status:  # it is None for records without an invoice
+        status = gettext(status.capitalize())
+    return [
+        record["day"],
+        f"{received_at:%H:%M}",
+        record["invoice_id"],
+        defuse(record["reference"] or "", other_separator),
+        defuse(record["description"] or "", other_separator),
+        status,
+        record["currency"],
+        _number(record["value_at_receipt"], language),
+        _number(record["tip"], language),
+        _number(record["amount_btc"], language),
+        _txid(record),
+    ]
+
+
+def _number(text: str | None, language: str) -> str:
+    """Returns a number with the decimal mark of the language; "" for None."""
+    number = text or ""
+    if has_decimal_comma(language):
+        return number.replace(".", ",")
+    return number
 
 
 def _heads(gettext: Callable[[str], str]) -> list[str]:

@@ -37,8 +37,8 @@ def payment_records(
     """Yields the merchant's payments as dictionaries with COLUMNS, oldest first.
 
     Yields only payments that were received at from_ms <= time < before_ms, in Unix
-    milliseconds. Records of parts (optional plug-ins), such as refunds, are sorted in
-    by their time. `page` is the number of rows that are loaded at a time.
+    milliseconds. Also yields records of parts (optional plug-ins), such as refunds, at
+    their time. `page` is the number of rows that are loaded at a time.
     """
     sources = [_payments(db, merchant, from_ms, before_ms, page)]
     for part in hooks.of(hooks.Exports):
