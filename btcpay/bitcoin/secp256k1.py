@@ -91,9 +91,9 @@ class Point(NamedTuple):
     def add_each(self, tweaks: Sequence[int]) -> list[Self]:
         """Returns this point + tweak * G for each of the tweaks.
 
-        Raises ValueError if `add` would raise it for one of the tweaks. All additions
-        share each modular inversion. Eight tweaks take three quarters of the time of
-        eight calls of `add`.
+        Raises ValueError if `add` would raise it for one of the tweaks. The additions
+        share their modular inversions, so eight tweaks take three quarters of the time
+        of eight calls of `add`.
         """
         if len(tweaks) < 2:
             return [self.add(tweak) for tweak in tweaks]

@@ -36,7 +36,7 @@ DRIFT = timedelta(minutes=5)
 class Moment(NamedTuple):
     """The clock's time at a check, and the newest block that was known then.
 
-    `tip_at` and `height` are the block's; None if no block was known.
+    `tip_at` and `height` are the block's time and height; None if no block was known.
     """
 
     clock_at: datetime

@@ -29,8 +29,8 @@ class Endpoint:
 
     `bytes_read` counts bytes of response bodies, also of incomplete ones.
     `exclusion_reason` says why the endpoint must not be used; "" if it may be used.
-    `on_headers` is called with the HTTP headers of every response. The docstring of
-    `BlockSource` explains the other fields.
+    `on_headers` is called with the HTTP headers of every response. `BlockSource` of
+    btcpay/chain/sources.py explains the other fields.
     """
 
     def __init__(

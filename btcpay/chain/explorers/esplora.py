@@ -6,11 +6,8 @@ Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height,
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import cache
-from math import ceil
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import hash256, hash_to_hex
@@ -23,14 +20,12 @@ from btcpay.chain.explorers.answers import (
     mempool_page,
 )
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
+from btcpay.chain.explorers.header_search import PAGE, HeaderSearch
 from btcpay.chain.sources import Explorer, Mempool, WrongNetwork
 from btcpay.http import http_client
-from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import BlockId
-from btcpay.values.times import from_unix_s
 
-PAGE = 10  # minimum number of headers in a page
 MAX_PAGES = 2016  # no honest explorer needs more pages in a run
 _HASH = "[0-9a-f]{64}"
 # BIP141: the maximum weight of a block is four million, and each byte weighs at least 1.
@@ -150,35 +145,8 @@ class Esplora(Endpoint, Explorer):
         self.require_network()
         self._require_checkpoint()
         tip_height = self.tip_height()
-
-        @cache
-        def page(number: int) -> list[ShownHeader]:
-            """Returns up to PAGE headers, from height number * PAGE on."""
-            first_height = number * PAGE
-            last_height = first_height + PAGE - 1
-            headers = self.headers(min(last_height, tip_height))
-            return [header for header in headers if header.height >= first_height]
-
-        def is_younger(header: ShownHeader) -> bool:
-            checked = check_header(header.raw, self.network.max_target_bits)
-            return from_unix_s(checked.time) > at
-
-        def begins_younger(number: int) -> bool:
-            return is_younger(page(number)[0])
-
-        # The wanted header is in the last page that does not begin with a younger one.
-        numbers = range(tip_height // PAGE + 1)
-        first_younger = bisect_left(numbers, True, key=begins_younger)
-        pages_below = ceil(below / PAGE)
-        start = max(0, first_younger - 1 - pages_below)
-        end = max(1, first_younger)
-        headers: list[ShownHeader] = []
-        for number in range(start, end):
-            headers += page(number)
-        while len(headers) > 1 and is_younger(headers[-1]):
-            headers.pop()
-        last_height = headers[-1].height
-        return last_height, [header.raw for header in headers[-1 - below :]]
+        search = HeaderSearch(self.headers, tip_height, self.network.max_target_bits)
+        return search.headers_before(at, below)
 
     def _require_checkpoint(self) -> None:
         point = self.network.checkpoint

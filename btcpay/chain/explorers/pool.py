@@ -67,7 +67,7 @@ class Explorers(Pool[Explorer]):
         return tip
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Adds the calls and failures since the last call to the stored totals."""
+        """Adds the explorers' calls and failures to the stored totals, each only once."""
         totals = self.new_totals()
         if totals:
             with db.write():
