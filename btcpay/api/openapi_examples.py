@@ -70,7 +70,7 @@ def success_example(operation: Operation) -> Json:
 
 
 def error_message(operation: Operation, code: str) -> str:
-    """Returns what the service says when the operation fails with this error code."""
+    """Returns the service's error message if the operation fails with this error code."""
     if code == "invalid_request":
         return _INVALID[operation.accepts]
     if code == "forbidden":

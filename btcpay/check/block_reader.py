@@ -203,9 +203,9 @@ class BlockReader:
         self.db.run(blocks.PASS_OVER, hash=row.hash, until=until_ms)
 
     def retry_part_work(self) -> None:
-        """Fetches blocks again on which a part's work failed, and repeats the work.
+        """Repeats the failed work of parts (optional plug-ins) on earlier blocks.
 
-        A part is an optional plug-in. Work that fails again is retried in a later run.
+        The blocks are fetched again. Work that fails again is retried in a later run.
         """
         end_s = time.monotonic() + MOST_S
         works_by_height = blocks_due(self.db, self.now(), MOST_FETCHED_AGAIN)

@@ -31,9 +31,9 @@ MOST_AT_ONCE = 100
 
 
 class PartMatch(NamedTuple):
-    """A part (an optional plug-in), and what it has found in a block.
+    """A part (an optional plug-in), and the data that it needs from a block.
 
-    `matches` is None if the part has failed to search the block.
+    The data, `matches`, is None if the part has failed to search the block.
     """
 
     part: str

@@ -40,9 +40,9 @@ class RunRecord:
     _tip_since: str | None = None
 
     def count(self, db: Database, totals: Counter[tuple[str, str]]) -> None:
-        """Adds to the totals, by name and label.
+        """Adds `totals`, which are by name and label, to those that are not stored yet.
 
-        Stores them at once if `renew_after` is zero.
+        If `renew_after` is zero, stores all of them at once.
         """
         self._totals.update(totals)
         if self._totals and not self.renew_after:
@@ -86,7 +86,7 @@ class RunRecord:
     def silence(self, db: Database, tip: str, mark: str) -> timedelta:
         """Returns how long `tip` has been the tip, by a clock that is never set; 0 if unknown.
 
-        `mark` is the present text of `boot_mark`. A new tip is stored with the next note.
+        `mark` is the present text of `boot_mark`. The next call of `note` stores a new tip.
         """
         since = self._tip_since or meta.get(db, Key.TIP_SINCE) or ""
         known_tip, _, since_mark = since.partition(" ")

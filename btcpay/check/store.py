@@ -183,13 +183,8 @@ def _extend_proofs(
 
     Before that a proof has only the header of its own block.
     """
-    # The headers that each proof needs, by invoice id and txid.
-    needs: dict[tuple[str, str], _NextHeaders] = {}
-    for settlement, receipt in receipts:
-        following = settlement.rules.confirmations - 1
-        if following > 0:
-            key = (settlement.row.id, receipt.txid)
-            needs[key] = _NextHeaders(receipt.block.height, following)
+    needs = _missing_headers(receipts)
+    # Many payments of one block need the same headers, which are loaded only once.
     headers: dict[_NextHeaders, list[bytes]] = {}
     for need in set(needs.values()):
         rows = db.rows(blocks.FOLLOWING, height=need.height, limit=need.limit)
@@ -199,8 +194,8 @@ def _extend_proofs(
         keys.append({"invoice_id": invoice_id, "txid": txid})
     longer: list[Values] = []
     for row in at_once.rows(db, payments.PROOF, keys):
-        later = headers[needs[row.invoice_id, row.txid]]
-        document = extend_document(json.loads(row.document), later)
+        need = needs[row.invoice_id, row.txid]
+        document = extend_document(json.loads(row.document), headers[need])
         proof: Values = {
             "invoice_id": row.invoice_id,
             "txid": row.txid,
@@ -208,3 +203,16 @@ def _extend_proofs(
         }
         longer.append(proof)
     at_once.run(db, payments.EXTEND_PROOF, longer)
+
+
+def _missing_headers(
+    receipts: Sequence[tuple[Settlement, Receipt]],
+) -> dict[tuple[str, str], _NextHeaders]:
+    """Returns the headers that each proof lacks, by the proof's invoice id and txid."""
+    needs: dict[tuple[str, str], _NextHeaders] = {}
+    for settlement, receipt in receipts:
+        following = settlement.rules.confirmations - 1
+        if following > 0:
+            key = (settlement.row.id, receipt.txid)
+            needs[key] = _NextHeaders(receipt.block.height, following)
+    return needs

@@ -60,10 +60,11 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     db.run(invoices.LOWER, height=height)
     outputs = db.rows(blocks.PAID_ABOVE, height=height)
     spent = db.rows(blocks.SPENT_ABOVE, height=height)
-    by_payment = {output.payment_id: output for output in outputs if output.payment_id}
-    undone = [db.get(payments.OF_ID, payment_id=id) for id in by_payment]
-    changed_outputs = [*outputs, *spent]
-    changed_ids = {output.invoice_id for output in changed_outputs}
+    output_by_payment = {
+        output.payment_id: output for output in outputs if output.payment_id
+    }
+    undone = [db.get(payments.OF_ID, payment_id=id) for id in output_by_payment]
+    changed_ids = {output.invoice_id for output in [*outputs, *spent]}
     reopened: set[str] = set()
     with balances.update_balances(db, changed_ids, bounded=False):
         db.run(blocks.UNSPEND, height=height)
@@ -71,12 +72,14 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
         _record_unspent(db, spent, now)
         _take_back_outputs(db, outputs, now)
         for payment in undone:
-            if _undo(db, payment, by_payment[payment.id], now):
+            has_reopened = _undo(db, payment, output_by_payment[payment.id], now)
+            if has_reopened:
                 reopened.add(payment.address_invoice_id)
-    by_invoice = group_by(undone, lambda payment: payment.address_invoice_id)
+    undone_by_invoice = group_by(undone, lambda payment: payment.address_invoice_id)
     paid_ids = dict.fromkeys(output.invoice_id for output in outputs)
     for invoice_id in paid_ids:
-        news = _news_of(by_invoice[invoice_id], has_reopened=invoice_id in reopened)
+        has_reopened = invoice_id in reopened
+        news = _news_of(undone_by_invoice[invoice_id], has_reopened)
         try_update_attention(db, settings, invoice_id, now, news)
     days.take(db, undone)
     plan_undo(db, height, now)

@@ -79,7 +79,7 @@ class ClockSkew:
         self._monotonic_zero_at: datetime | None = None
 
     def on_headers(self, headers: Mapping[str, str]) -> None:
-        """Records the time in the headers of a response that was just received, if any."""
+        """Records the server's time, if the headers of its latest response have it."""
         sent_at = time_sent(headers)
         if sent_at:
             self.on_time(int(sent_at.timestamp()))

@@ -85,7 +85,7 @@ def edit(
     """Changes a link's texts, its goal, and which fields (ASKS) its form has.
 
     `fields` must have all values, also those that do not change. If it has no title,
-    description or goal, the link's one is removed. If it lacks a field of ASKS, the
+    description or goal, that of the link is removed. If it lacks a field of ASKS, the
     link's form no longer has that field. If the exchange rate `price` is given, the
     minimum, the maximum and the suggested amounts are changed too. If it is None, they
     stay. A fixed amount, the currency and existing invoices always stay.

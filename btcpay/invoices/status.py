@@ -229,8 +229,8 @@ class Story:
     - `confirmations_needed`: the number of confirmations that a payment needs.
     - `outputs`: all known outputs, also those that have vanished from the mempool.
     - `events`: the history, oldest first.
-    - `checked_ms`: when payments were last looked for, in unix milliseconds; None if
-      not yet.
+    - `checked_ms`: when payments were last looked for, in Unix milliseconds; None if
+      that has not happened yet.
     """
 
     row: invoices.InvoiceWith

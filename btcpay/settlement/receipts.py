@@ -40,8 +40,8 @@ def make_receipts(
 ) -> tuple[Receipt, ...]:
     """Returns the payments, one `Receipt` for each transaction, in the chain's order.
 
-    `paying` are the outputs that are payments or become payments now, in that order.
-    `settling` are those of them that pay the invoice.
+    `paying` are the outputs that are payments or become payments now, in the chain's
+    order. `settling` are the outputs in `paying` that pay the invoice.
     """
     settling_txids = {output.txid for output in settling}
     by_txid: dict[str, list[Output]] = {}

@@ -68,7 +68,7 @@ def settle(
     rules: Rules,
     now: datetime,
 ) -> Outcome:
-    """Returns what a scan (new data about the invoice's address) changes.
+    """Returns the changes that a scan (new data about the invoice's address) causes.
 
     1. If the mempool's list may be incomplete (`scan.is_cut`), outputs that are missing
        from it do not count as vanished, and the invoice does not expire. Both hold until

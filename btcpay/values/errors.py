@@ -6,7 +6,10 @@ from typing import ClassVar
 
 
 class BtcpayError(Exception):
-    """The base class. The message is a sentence for the person who has to act on it."""
+    """The base class of this service's exceptions.
+
+    The message is a sentence for the person who has to act on it.
+    """
 
 
 class ApiError(BtcpayError):

@@ -80,12 +80,11 @@ def redirect_to_page(**_: str) -> Response:
 
 
 def refuse_others(blueprint: Blueprint, *paths: str) -> None:
-    """Makes the blueprint answer requests to these paths that none of its views serves.
+    """Adds a view that refuses all requests to `paths` that no other view serves.
 
-    They get an error, as without this function: then Flask would refuse them outside of
-    the blueprint. Now the blueprint's rate limits count them, and the error response
-    has the blueprint's format and headers. `<rest:rest>` in a path matches the
-    remainder of any path.
+    Flask itself would refuse them outside of the blueprint. With this view, the
+    blueprint's rate limits count them, and the error response has the blueprint's
+    format and headers. `<rest:rest>` in a path matches the remainder of any path.
     """
 
     def add(state: BlueprintSetupState) -> None:

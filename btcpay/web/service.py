@@ -24,9 +24,9 @@ class Service:
     """The objects that a view may use.
 
     `prices` has the exchange rates. `notes` stores minor facts in a background thread,
-    such as that an API key was used. `request_logs` are those of parts (optional
-    plug-ins). `resources` converts rows to JSON. `now` returns the current wall-clock
-    time.
+    such as that an API key was used. `request_logs` are the logs of requests that parts
+    (optional plug-ins) keep. `resources` converts rows to JSON. `now` returns the
+    current wall-clock time.
     """
 
     settings: Settings
