@@ -177,8 +177,8 @@ def test_what_came_through_a_link_is_counted_and_listed(browser):
         pay(shop, shop.get(f"/invoices/{ids[-1]}").json, confirmed=confirmed)
     shop.invoice()  # of no link
     page = browser.page(f"/links/{link['id']}")
-    assert page.texts["used"] == "Invoices: 3, paid: 1"
-    assert "Invoices: 3, paid: 1" in browser.page("/links").source
+    assert page.texts["used"] == "Sales: 3, paid: 1"
+    assert "Sales: 3, paid: 1" in browser.page("/links").source
     shown = re.findall(r'merchant/invoices/(\w+)"', page.source)
     assert shown == ids[::-1]
     badges = re.findall(r'data-status="(\w+)"', page.source)

@@ -344,3 +344,23 @@ def test_what_needs_attention_says_when_it_was_and_whose_it_is(browser, clock):
         )
         assert "ann@example.com" in source and sale["id"][:12] in source, path
         assert f">{ann['id'][:12]}" not in source, path
+
+
+def test_headings_and_columns_call_the_rows_sales_as_the_menu_does(browser):
+    """The record itself, with its number, is called an invoice."""
+    shop = browser.shop
+    link_id = shop.link(title="Tips")["id"]
+    pay(shop, late := shop.invoice())
+    pay(shop, late)  # too much
+    for _ in range(6):
+        pay(shop, shop.invoice(), confirmed=False)
+    paths = ("", "/invoices", "/payments", "/links", f"/links/{link_id}")
+    for path in (*paths, "/invoices?status=canceled"):
+        source = browser.page(path).source
+        labels = re.findall(r"<(?:h\d|th|dt)\b[^>]*>.*?</(?:h\d|th|dt)>", source)
+        labels += re.findall(r'<p class="(?:more|empty)">.*?</p>', source)
+        labels += re.findall(r'<dd class="quiet">.*?</dd>', source)
+        texts = [re.sub("<[^>]*>", " ", label) for label in labels]
+        assert [text for text in texts if "invoice" in text.lower()] == [], path
+    assert "No sales were found." in source
+    assert "All open sales" in browser.page().source

@@ -66,21 +66,21 @@ def test_what_comes_is_one_line_for_each_invoice_at_its_own_price(shop, browser)
     for sats in (20_000, 10_000):
         pay(shop, invoice, sats, confirmed=False)
     page = browser.page()
-    assert "$18.00 1 invoice" in words(page.texts["comes"])
+    assert "$18.00 1 sale" in words(page.texts["comes"])
     line = words(page.texts["on-its-way"])
     assert line.count("Table 7") == 1 and "$18.00" in line
     assert f"invoices/{invoice['id']}" in page.source
 
 
 def test_what_comes_in_two_currencies_is_two_sums(shop, browser, ticker):
-    assert "$0.00 0 invoices" in words(browser.page().texts["comes"])
+    assert "$0.00 0 sales" in words(browser.page().texts["comes"])
     pay(shop, shop.invoice(30), 30_000, confirmed=False)
     ticker.price("60000.00", eur="50000.00")
     shop.clock.move(minutes=5)
     shop.sql("UPDATE merchant SET currency = 'EUR'")
     for _ in range(2):
         pay(shop, shop.invoice(30), 30_000, confirmed=False)
-    assert "\u20ac30.00 $18.00 3 invoices" in words(browser.page().texts["comes"])
+    assert "\u20ac30.00 $18.00 3 sales" in words(browser.page().texts["comes"])
 
 
 def test_a_check_that_does_not_run_is_said_first(shop, browser):
