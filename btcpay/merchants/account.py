@@ -18,7 +18,9 @@ from storage.models import Merchant
 
 # The maximum length of a range in Bitcoin Core's importdescriptors.
 MOST_IN_RANGE = 1_000_000
-RUN = 8  # with more indexes, the first address takes longer, and little time is saved
+# The number of scripts that are derived together. With more, the first address takes longer, and
+# little time is saved.
+RUN = 8
 # By script type: the descriptor that is used if only an account key is given.
 DESCRIPTORS = {
     "p2wpkh": "wpkh({}/0/*)",  # BIP84
@@ -52,7 +54,7 @@ def network_kind(is_main: bool) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def stored_account(descriptor: str) -> Descriptor:
-    """Parses a descriptor, and caches the result. Raises CommandError if it is invalid."""
+    """Returns a parsed descriptor, from a cache. Raises CommandError if it is invalid."""
     try:
         return parse(descriptor)
     except InvalidDescriptor as error:
@@ -60,12 +62,12 @@ def stored_account(descriptor: str) -> Descriptor:
 
 
 class ScriptRun:
-    """Derives the scripts of one account, several at once if indexes are asked for in order.
+    """Derives the scripts of one account.
 
-    It notices that indexes are asked for in order if an index is above the index before
-    by less than RUN. Then it derives the scripts of RUN indexes together, which takes
-    less time per script. Threads need no lock: at worst two of them derive the same
-    scripts.
+    If the caller asks for an index slightly above the one before (by less than RUN), the
+    next indexes will probably follow. Then the scripts of RUN indexes are derived
+    together, which takes less time per script. Threads need no lock: at worst two of
+    them derive the same scripts.
     """
 
     def __init__(self, account: Descriptor) -> None:
@@ -143,11 +145,12 @@ def dust_limit_of_account(descriptor: str) -> int:
 
 
 def import_request(merchant: Merchant, indexes: range) -> Row:
-    """Returns a request for Bitcoin Core's importdescriptors, to watch these addresses.
+    """Returns a request with which Bitcoin Core's importdescriptors watches addresses.
 
-    `active` is False, so that the node does not hand the addresses out itself.
-    `timestamp` is the time in unix seconds at which the merchant was created. No
-    address was paid before, so Bitcoin Core need not search older blocks.
+    `indexes` are the indexes of these addresses. In the request, `active` is False, so
+    that the node does not hand the addresses out itself. `timestamp` is the time in unix
+    seconds at which the merchant was created: no address was paid before, so Bitcoin Core
+    need not search older blocks.
     """
     account = str(stored_account(merchant.descriptor))
     return {

@@ -56,7 +56,7 @@ def _require_contrast(accent: str, page: str, page_name: str, advice: str) -> No
 
 
 def image_type(content: bytes) -> str:
-    """Returns the media type of an image, which its first bytes tell.
+    """Returns the media type of an image. The first bytes of the content determine it.
 
     Raises CommandError if the content is too large, or is not a PNG, JPEG or WebP
     image.

@@ -32,10 +32,10 @@ def checked_business_address(text: str) -> str | None:
 
 
 def checked_tax_percent(text: str) -> str | None:
-    """Returns the rate as a decimal text, such as `7.7` for `7,70 %`; None for an empty text.
+    """Returns the tax rate in percent as text, such as `7.7` for the text `7,70 %`.
 
-    Raises CommandError if the text is not a number with up to three decimals, or if the
-    rate is not above 0 and at most 100.
+    Returns None for an empty text. Raises CommandError if the text is not a number with
+    up to three decimals, or if the rate is not above 0 and at most 100.
     """
     if not text.strip():
         return None

@@ -87,8 +87,8 @@ def make_first(
     valid.
 
     - `fields` has the validated `name`, `currency`, `timezone` and `language`.
-    - `password_scrypt` is the hash of the owner's password if the visitor came to the
-      setup link by entering it, else None.
+    - `password_scrypt` is the hash of the owner's password, if the visitor has entered
+      the password before; else None.
     - `beginning` is the position in the account at which the shop's addresses begin.
     - `press` is the random id of the submitted form. With it, `session_of_press` finds
       the session again.
@@ -118,8 +118,8 @@ def session_of_press(
     """Returns the secret of the session that a form has opened; None if there is none.
 
     If a visitor presses the form's button twice, the browser sends the form twice, and
-    shows the second response, which needs the secret too. `press` is the form's random
-    id, which only the browser that loaded the form knows.
+    shows the second response. So that response must set the session cookie too. `press`
+    is the form's random id, which only the browser that loaded the form knows.
     """
     if not is_setup_token(db, token):
         return None

@@ -38,7 +38,7 @@ def checked_name(text: str) -> str:
 
 
 def secret_prefix(network: Network) -> str:
-    """Returns the first characters of each secret: they say whether it is for real money."""
+    """Returns the prefix of all secrets: `sk_live_` on mainnet, else `sk_test_`."""
     if network.name == "mainnet":
         return "sk_live_"
     return "sk_test_"
@@ -73,10 +73,9 @@ def issue(
     A key of a shop plug-in also has a store id and permissions. `characters` are the
     characters of the secret after its prefix; None means random ones.
 
-    `id` and `characters` may follow from a form, so that a form that is sent twice
-    makes one key. If a key with this `id` exists, nothing is stored, and the result
-    must not be shown: its secret is no key's. If a key with this secret exists, nothing
-    is stored either.
+    `id` and `characters` may be derived from a form, so that a form that is sent twice
+    makes only one key. If a key with this `id` or this secret exists, nothing is stored.
+    In the first case the caller must not show the result: its secret belongs to no key.
     """
     secret = secret_prefix(network) + (characters or random_base62(SECRET_CHARACTERS))
     key = IssuedKey(id or new_id("key"), scope, name, secret)
@@ -112,11 +111,11 @@ def rotate(
     grace: timedelta,
     now: datetime,
 ) -> IssuedKey:
-    """Issues a new key with the same scope and name as an old one, which then expires.
+    """Replaces a key by a new one with the same scope and name, and returns the new one.
 
     The old key still works during the time `grace`. Raises CommandError if the old key
-    is unknown, revoked or already rotated. It succeeds with the maximum number of keys
-    too, since a secret that others may have seen has to be replaced.
+    is unknown, revoked or already rotated. The maximum number of keys does not apply,
+    since a secret that others may have seen has to be replaced.
     """
     old = db.get_or_fail(keys.BY_ID, f"key {key_id!r}", id=key_id)
     with db.write():

@@ -82,10 +82,10 @@ def add_merchant(
 ) -> Merchant:
     """Stores a merchant with an empty balance, and returns its row.
 
-    `next_index` is the index of the merchant's first address. `used_before` is the
-    index after that of the last address that was used before; 0 if none was. Raises
-    CommandError if the name is invalid, or if a merchant with this name or account key
-    exists.
+    `next_index` is the index of the address of the merchant's first invoice.
+    `used_before` is the number of the account's addresses up to the last one that was
+    used before the shop began; 0 if none was. Raises CommandError if the name is
+    invalid, or if a merchant with this name or account key exists.
     """
     name = checked_name(name)
     refuse_taken(db, account)
@@ -118,9 +118,9 @@ def set_brand(
 ) -> Brand:
     """Changes columns of a merchant's brand, and returns the whole row.
 
-    `change` is a result of `branding.brand_columns`. If `clear` is True, the brand's
-    appearance is first reset to the default. If `change` is empty and `clear` is False,
-    nothing is stored.
+    `change` has the new values, which must be valid (branding.py, business.py). If
+    `clear` is True, the brand's appearance is first reset to the default. If `change` is
+    empty and `clear` is False, nothing is stored.
     """
     with db.write():
         balances.lock(db, merchant_id)  # the row may not exist yet
@@ -142,7 +142,7 @@ def set_currency(db: Database, merchant_id: int, currency: str) -> None:
 def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
     """Sets the merchant's time zone, and computes the totals of all past days again.
 
-    Both are done in one database transaction.
+    Does both in one database transaction.
     """
     with db.write():
         balances.lock(db, merchant_id)
@@ -160,7 +160,7 @@ def set_mail(
 ) -> MerchantMail:
     """Changes a merchant's mail settings, and returns the whole row.
 
-    If `change` is empty, nothing is stored.
+    `change` has the new values of columns. If it is empty, nothing is stored.
     """
     with db.write():
         balances.lock(db, merchant_id)  # the row may not exist yet
@@ -186,9 +186,9 @@ class Gap(NamedTuple):
     limit: int
 
     def is_well_within(self, wallet_gap_limit: int) -> bool:
-        """True if a wallet with this gap limit finds everything, and has a margin.
+        """True if a wallet with this gap limit finds all payments, and has a margin.
 
-        The margin is a quarter of `wallet_gap_limit`, for more unpaid invoices.
+        At least a quarter of `wallet_gap_limit` must be left for more unpaid invoices.
         """
         return self.limit <= wallet_gap_limit * EARLY
 

@@ -1,6 +1,6 @@
 """The password of the service's owner, which opens the pages of every merchant.
 
-The setting BLOCKTILL_OWNER_PASSWORD has it.
+It is set by BLOCKTILL_OWNER_PASSWORD.
 """
 
 import hashlib
@@ -12,9 +12,9 @@ from btcpay.values.ids import SECRET_CHARACTERS, random_base62
 from storage.database import Database
 from storage.queries import meta
 
-# The hash takes 16 MiB and some 50 ms on a desktop, and is contained in backups. From a faster
-# hash, somebody could guess a password that a person chose. An API key is random, so its hash can
-# be fast.
+# The hash takes 16 MiB of memory and some 50 ms on a desktop. Backups contain the hash. If it were
+# faster to compute, somebody with a backup could guess a password that a person chose. An API key
+# is random, so its hash can be fast.
 SCRYPT_COST = 2**14
 SCRYPT_BLOCK_SIZE = 8
 

@@ -64,7 +64,7 @@ class SeedWordsShown(SecretShown):
 def refuse_secret(text: str) -> None:
     """Raises SecretShown if the text contains a private key, SeedWordsShown for seed words.
 
-    Secrets are also found if they are written with JSON's escapes.
+    Also finds secrets that are written with JSON's escapes.
     """
     for form in {text, _unescape(text)}:
         if holds_private_key(form):
@@ -98,7 +98,7 @@ def holds_secret(text: str) -> bool:
 def holds_private_key(text: str) -> bool:
     """True if the text contains a private key, or something that looks like one.
 
-    A key is also found if line breaks divide it.
+    Also finds a key that line breaks divide.
     """
     # One public key in two thousand contains `prv` by chance.
     unknown = _without_public_keys(text)
@@ -128,7 +128,11 @@ def _without_public_keys(text: str) -> str:
 
 
 def _broken_words(text: str) -> list[str]:
-    """Joins pieces of text between blanks, and returns those that may be a private key."""
+    """Returns the texts that may be a private key divided by line breaks.
+
+    Each text consists of two to _MAX_PIECES pieces of the text that follow each other,
+    with only blanks between them.
+    """
     words: list[str] = []
     pieces = list(_PIECE.finditer(text))
     shortest, longest = _BROKEN_KEY_CHARS

@@ -30,7 +30,7 @@ MAX_NAME = 40  # characters of an account's name
 class WalletAccount(NamedTuple):
     """An account that the text contains.
 
-    - `name`: unique within the text.
+    - `name`: a name that no other account of the text has.
     - `description`: the account's signers, script type and source, for example "2 of 3,
       P2WSH, from BlueWallet's file".
     - `is_assumed`: True if nothing in the text gives the script type.
@@ -77,20 +77,19 @@ class WalletAccount(NamedTuple):
 
 
 class WalletText(NamedTuple):
-    """The accounts of a text.
+    """The accounts of a text; there is at least one.
 
-    There is at least one account. `left_out` has a note on each thing in the text that
-    is not used.
+    `left_out` names each thing in the text that is not used.
     """
 
     accounts: tuple[WalletAccount, ...]
     left_out: tuple[str, ...]
 
     def choose(self, name: str | None) -> WalletAccount:
-        """Returns the account with this name; if `name` is None, the only account.
+        """Returns the account with this name, in upper or lower case.
 
-        Upper and lower case are the same. Raises CommandError if no account has this
-        name, or if `name` is None and there are several accounts.
+        If `name` is None, returns the only account. Raises CommandError if no account
+        has this name, or if `name` is None and there are several accounts.
         """
         names = ", ".join(account.name for account in self.accounts)
         if name is None:

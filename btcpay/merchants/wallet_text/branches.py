@@ -1,4 +1,7 @@
-"""Selects the receiving accounts of a text, without change branches and repetitions."""
+"""Selects the receiving accounts of a text, without change branches and repetitions.
+
+An account has two branches: receiving addresses and change addresses (BIP44).
+"""
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.wallet_text.contents import Candidate, Contents
@@ -11,8 +14,8 @@ CHANGE_LEFT_OUT = "the change branch, whose addresses are the wallet's own"
 def receiving_accounts(contents: Contents) -> list[Candidate]:
     """Returns the accounts in the text, each once, without their change branches.
 
-    A change branch whose receiving branch is not in the text is returned too, unless
-    the file calls it internal.
+    If only the change branch of an account is in the text, it is returned too, unless
+    the file says that it is for change.
     """
     receiving: list[Candidate] = []
     known_accounts = set()

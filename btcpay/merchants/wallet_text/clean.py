@@ -19,11 +19,14 @@ _INVISIBLE = ("Cf", "Cc")
 
 
 def clean_text(text: str) -> str:
-    """Returns the text without invisible characters, with plain quotes and plain blanks.
+    """Returns the text in plain characters.
 
-    An HTML entity such as `&quot;` becomes its character. Line breaks are kept. The `>`
-    before the lines of a quoted mail is removed. Raises TextRefused if an HTML entity
-    is malformed.
+    - Typographic quotes, dashes and blanks become those of ASCII.
+    - Invisible characters are removed; line breaks are kept.
+    - An HTML entity such as `&quot;` becomes its character.
+    - If each line begins with the `>` of a quoted mail, this sign is removed.
+
+    Raises TextRefused if an HTML entity is malformed.
     """
     try:
         plain = html.unescape(text)

@@ -14,8 +14,8 @@ from btcpay.values.networks import Network
 class TextProblem(StrEnum):
     """The problem with a text. Pages describe it in the visitor's language."""
 
-    REAL_KEYS = "real_keys"  # of the main network, where the shop is on a test network
-    TEST_KEYS = "test_keys"  # the other way round
+    REAL_KEYS = "real_keys"  # keys of mainnet, but the shop is on a test network
+    TEST_KEYS = "test_keys"  # keys of a test network, but the shop is on mainnet
     ONE_OF_SEVERAL = "one_of_several"  # keys of other signers are missing
     DAMAGED = "damaged"  # a part of it is missing or changed
     ANIMATED_CODE = "animated_code"  # one picture of several
@@ -26,7 +26,7 @@ class TextProblem(StrEnum):
     OTHER_COIN = "other_coin"
     TOO_LONG = "too_long"
     NO_ACCOUNT = "no_account"  # nothing in it is known
-    OTHER = "other"  # only the message says it, in English
+    OTHER = "other"  # described only by the error's message, in English
 
 
 class TextRefused(CommandError):
@@ -78,7 +78,10 @@ class Contents:
     reasons: dict[str, TextProblem] = field(default_factory=dict)
 
     def take(self, candidate: Candidate) -> None:
-        """Adds an account; if it is for another network, adds only the reason to leave it out."""
+        """Adds an account.
+
+        If the account is for another network, adds only the reason why it is left out.
+        """
         is_main = candidate.descriptor.is_main
         if is_main != self.network.main_keys:
             self.leave_out_other_network(is_main, "its keys are")

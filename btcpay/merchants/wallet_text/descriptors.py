@@ -57,9 +57,10 @@ CUT = "a descriptor in it is cut: check that all of it was copied"
 
 
 class DescriptorText(NamedTuple):
-    """A descriptor at text[start:end], as it is written there.
+    """A descriptor that stands at text[start:end], with its checksum.
 
-    `script` is the descriptor without blanks. `checksum` is None if the text has none.
+    `script` is the descriptor without blanks and without the checksum. `checksum` is
+    None if the text has none.
     """
 
     start: int
@@ -143,10 +144,11 @@ def _with_checksum(text: str, start: int, end: int) -> DescriptorText:
 def take_descriptor(
     contents: Contents, found: DescriptorText, name: str = "", is_internal: bool = False
 ) -> None:
-    """Adds the descriptor to the contents, or the reason why it is left out.
+    """Adds the account of a descriptor to the contents, or the reason why it is left out.
 
-    Raises TextRefused if the checksum is wrong, or if the descriptor is invalid and has
-    no checksum.
+    `name` and `is_internal` are what the file says about it, as in Candidate. Raises
+    TextRefused if the checksum is wrong, or if the descriptor is invalid and has no
+    checksum.
     """
     has_checksum = found.checksum is not None
     if has_checksum and not _is_intact(found):
@@ -169,8 +171,8 @@ def take_descriptor(
 def read_descriptor(script: str) -> Descriptor:
     """Parses a descriptor in any wallet's spelling. The text must not contain blanks.
 
-    Raises InvalidDescriptor. That is also the error if a key's prefix (SLIP-132) means
-    another script type than the descriptor's functions.
+    Raises InvalidDescriptor if the descriptor is invalid, or if a key's prefix (SLIP-132)
+    means another script type than the descriptor's functions.
     """
     plain = _ORIGIN.sub(lambda origin: origin.group().replace("H", "h"), script)
     plain = plain.replace(BOTH_BRANCHES, "/<0;1>/*")

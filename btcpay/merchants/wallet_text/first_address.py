@@ -25,10 +25,10 @@ def refuse_other_first_address(
     text: str,
     network: Network,
 ) -> None:
-    """Raises TextRefused if the addresses in the text are other accounts' addresses.
+    """Raises TextRefused if the first addresses that a file gives do not fit its accounts.
 
-    The text must have the first address of each account. Does nothing if it has fewer
-    valid addresses than accounts.
+    `candidates` are the accounts in the file. The file must give the first address of
+    each of them. Does nothing if it gives fewer valid addresses than it has accounts.
     """
     named = set()
     for address in _named_addresses(text):

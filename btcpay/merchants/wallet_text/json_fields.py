@@ -21,9 +21,9 @@ FINGERPRINTS = frozenset(
 
 
 def field_of(node: Object, names: frozenset[str]) -> str:
-    """Returns the first text in a field with one of these names; "" if there is none.
+    """Returns the text of the first field that has one of these names; "" if none has.
 
-    `names` are in lower case. The case of the field's name does not matter.
+    `names` are in lower case; the field may have upper and lower case.
     """
     for name, value in node.items():
         if name.lower() in names and isinstance(value, str):

@@ -91,7 +91,7 @@ def take_file(contents: Contents, trees: list[Tree]) -> None:
     unknown form.
     """
     for _, node in objects(trees):
-        # These come first, since they contain texts that look like descriptors without keys.
+        # These forms come first: they contain texts that look like descriptors without keys.
         if take_jade(contents, node) or take_sparrow(contents, node):
             _note_other_keys(contents, trees)
             return
@@ -124,7 +124,7 @@ def _note_other_keys(contents: Contents, trees: list[Tree]) -> None:
 
 
 def objects(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object]]:
-    """Yields each object in a JSON value, with the names of the fields that lead to it."""
+    """Yields each object in a JSON value, after the path of field names that leads to it."""
     if isinstance(tree, dict):
         yield place, tree
         for name, value in tree.items():

@@ -34,10 +34,10 @@ _ELECTRUM_SEVERAL = re.compile(r"([0-9]{1,2})of([0-9]{1,2})")
 
 
 def take_known_form(contents: Contents, node: Object) -> bool:
-    """Adds the account of an object in a known form. Returns False if the form is another.
+    """Adds the account of an object in one of this module's forms.
 
-    The forms are those of this module. Raises TextRefused if a field is missing or
-    invalid.
+    Returns False if the object has none of these forms. Raises TextRefused if a field is
+    missing or invalid.
     """
     return (
         _take_policy(contents, node)

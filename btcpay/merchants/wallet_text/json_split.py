@@ -29,9 +29,9 @@ class SplitText(NamedTuple):
 def split_json(plain: str) -> SplitText:
     """Returns the JSON values in the text, and the text without them.
 
-    What Electrum appends to its file is left out. Raises TextRefused if a JSON value is
-    incomplete, nested too deeply, or has a name twice, or if the appended changes are
-    about keys.
+    Electrum appends changes to its file; they are left out. Raises TextRefused if such a
+    change is about keys, or if a JSON value is incomplete, nested too deeply, or has two
+    fields with the same name.
     """
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object)
     trees: list[Any] = []

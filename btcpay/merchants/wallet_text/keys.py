@@ -67,7 +67,7 @@ class WalletKey(NamedTuple):
 
 
 def purpose_of(path: str) -> int | None:
-    """Returns 84 for a path such as m/84'/0'/0'; None if the first step is not hardened."""
+    """Returns the first step of a path: 84 for m/84'/0'/0'. None if it is not hardened."""
     match = re.match(r"(?:m/)?([0-9]{1,3})['hH](?:/|$)", path.strip())
     if match is None:
         return None
@@ -75,9 +75,9 @@ def purpose_of(path: str) -> int | None:
 
 
 def script_type_of_path(path: str) -> str | None:
-    """Returns the script type that an account's path means (BIP44, 48, 49, 84, 86).
+    """Returns the script type of accounts at this path, by BIP44, 48, 49, 84 and 86.
 
-    Returns None if the path means no script type.
+    `path` is in normal form without m/. Returns None if these BIPs do not define it.
     """
     several = re.fullmatch(r"48'/[0-9]+'/[0-9]+'/([12])'", path)
     if several:
@@ -89,7 +89,7 @@ def script_type_of_path(path: str) -> str | None:
 
 
 def read_key(text: str, origin: str = "") -> WalletKey:
-    """Parses an extended public key of any prefix (SLIP-132).
+    """Parses an extended public key of any prefix (SLIP-132), and adds its origin.
 
     Raises TextRefused if the text is damaged, or is no extended public key.
     """
@@ -133,6 +133,9 @@ def origin_of(fingerprint: object, path: object) -> str:
 
 
 def find_keys(text: str) -> Iterator[tuple[re.Match[str], WalletKey]]:
-    """Yields each extended public key in the text. Raises TextRefused for a damaged key."""
+    """Yields each extended public key in the text, after the match of `KEY`.
+
+    Raises TextRefused if a key is damaged.
+    """
     for match in KEY.finditer(text):
         yield match, read_key(match["key"], match["origin"] or "")

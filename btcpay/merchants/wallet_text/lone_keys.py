@@ -63,8 +63,9 @@ class LoneKey(NamedTuple):
 def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
     """Returns the keys in a text that is no file and has no descriptors.
 
-    Change branches are left out. Raises TextRefused if a key is part of a damaged
-    descriptor or of a setup file, is of another coin, or has an unknown path after it.
+    Change branches are left out; `contents` gets the reason. Raises TextRefused if a key
+    is part of a damaged descriptor or of a setup file, is of another coin, or has an
+    unknown path after it.
     """
     keys = []
     hint = _purpose_in_words(KEY.sub("", text))
@@ -143,7 +144,7 @@ def _purpose_in_words(text: str) -> str | None:
 def take_keys(contents: Contents, keys: Iterable[LoneKey]) -> None:
     """Adds the accounts of the keys to the contents, or the reasons why they are left out.
 
-    Raises TextRefused if a key's script type is contradictory, or not the one that the
+    Raises TextRefused if a key gives two different script types, or another one than the
     person named.
     """
     remaining = _without_repeated(list(keys))

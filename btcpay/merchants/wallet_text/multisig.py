@@ -62,8 +62,10 @@ def take_multisig(
 ) -> None:
     """Adds a multisig account to the contents.
 
-    Raises TextRefused if the script type is not a multisig one, if a key's prefix means
-    another script type, or if the keys make no valid descriptor.
+    `threshold` is the number of keys that must sign. `function` is the descriptor's
+    function for the keys: sortedmulti or multi. Raises TextRefused if the script type is
+    not one of FORMS, if a key's prefix means another script type, or if the keys make no
+    valid descriptor.
     """
     script_type = SCRIPT_TYPES.get(script_type, script_type)
     if script_type not in FORMS:
@@ -185,9 +187,9 @@ def has_scheme(text: str) -> bool:
 def take_scheme(contents: Contents, text: str, origins: Sequence[str] = ()) -> None:
     """Adds the account of BTCPay Server's derivation scheme, such as xpub...-[p2sh].
 
-    The text must contain a key. `origins` are the origins of the keys, in the same
-    order, if the file has them. Raises TextRefused if a key is damaged, or the scheme
-    is unknown.
+    The text must contain a key. `origins` are the origins that the file gives for the
+    keys, in the order of the keys. Raises TextRefused if a key is damaged, or if the
+    scheme is unknown.
     """
     matches = list(KEY.finditer(text))
     keys = [read_key(match["key"], match["origin"] or "") for match in matches]

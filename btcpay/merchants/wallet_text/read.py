@@ -51,10 +51,10 @@ def read_wallet_text(
 ) -> WalletText:
     """Returns the accounts in a text that a wallet exports, or that a person pastes.
 
-    `script_type` is used for a key that does not give its own. Raises SecretShown if
-    the text may contain a secret. Raises TextRefused, a CommandError, if the text is
-    damaged or too long, has no account, or contradicts `script_type`. No message
-    repeats anything of the text.
+    `script_type` is used for a key if the text does not give the key's script type.
+    Raises SecretShown if the text may contain a secret. Raises TextRefused, a
+    CommandError, if the text is damaged or too long, has no account, or contradicts
+    `script_type`. No error message repeats a secret.
     """
     _refuse_long(text)
     refuse_secret(text)

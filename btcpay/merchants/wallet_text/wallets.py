@@ -9,8 +9,8 @@ from btcpay.merchants.wallet_text.contents import TextProblem, TextRefused
 class Wallet(NamedTuple):
     """A wallet, or another program that writes wallets' files.
 
-    - `pattern`: matches the texts that come from it.
-    - `text_name`: the name of such a text.
+    - `pattern`: matches the texts that come from this wallet.
+    - `text_name`: the name of such a text, for example "BlueWallet's file".
     - `menu`: the menu items, in English, that lead to the text to export.
     - `menu_of_several`: the same for a wallet with several signers, if it differs.
     - `advice`: the text to export, if there is no menu.
@@ -132,7 +132,7 @@ def wallet_of(text: str) -> Wallet | None:
 def refuse_unreadable(text: str) -> None:
     """Raises TextRefused if the text is of a known kind from which no account can be read.
 
-    For example, a PSBT, a single address or an encrypted file.
+    Such kinds are, for example, a PSBT, a single address and an encrypted file.
     """
     for pattern, sentence, problem in _UNREADABLE:
         if pattern.search(text):
