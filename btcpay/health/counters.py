@@ -21,9 +21,9 @@ PRICE_TIME = "blocktill_price_timestamp_seconds"
 class Counters(Collector):
     """Counts requests and refreshes of the exchange rate, and collects the counts.
 
-    `collect` adds up the counts of all processes that write to `folder`. If `folder` is
-    None, it yields the counts of this process. `unix_s` returns the Unix time in
-    seconds.
+    - `folder`: `collect` adds up the counts of all processes that write to this folder.
+      If it is None, `collect` yields the counts of this process.
+    - `unix_s`: a function that returns the Unix time in seconds.
     """
 
     def __init__(self, folder: str | None, unix_s: Callable[[], float]) -> None:
@@ -63,8 +63,9 @@ class Counters(Collector):
         )
 
     def count_answer(self, operation: str, status: int, took_s: int | float) -> None:
-        """Counts one response, which took `took_s` seconds. Thread-safe and fast
-        (microseconds).
+        """Counts one response, which took `took_s` seconds.
+
+        This method is thread-safe, and takes only microseconds.
         """
         self._requests(operation, status).inc()
         self._seconds(operation).observe(took_s)
@@ -72,7 +73,7 @@ class Counters(Collector):
     def count_price_refresh(self, is_good: bool) -> None:
         """Counts one round of requests to the sources of the exchange rate.
 
-        `is_good` is True if the round resulted in a rate.
+        `is_good` is True if the sources agreed on a rate.
         """
         if is_good:
             self._refreshes.labels("price").inc()

@@ -63,7 +63,10 @@ class Figures(Collector):
     folder: Path | None
 
     def collect(self) -> Iterator[Metric]:
-        """Yields the metrics. If the database fails, yields only those without database."""
+        """Yields the metrics.
+
+        If the database fails, yields only the metrics that do not come from the database.
+        """
         try:
             figures = list(self._figures())
         except PeeweeException:

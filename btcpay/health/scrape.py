@@ -53,10 +53,10 @@ def listen(bind: str) -> socket.socket | None:
 def make_folder() -> None:
     """Creates the folder into which workers write counts, and removes it at exit.
 
-    Call this function in gunicorn's master process. It does nothing if the environment
-    variable PROMETHEUS_MULTIPROC_DIR is set. The folder is in memory (/dev/shm) if
-    possible: on a full disk, the system would kill a process that writes to a
-    memory-mapped file.
+    Call this function in gunicorn's master process. Does nothing if the environment
+    variable PROMETHEUS_MULTIPROC_DIR names a folder already. If possible, the folder is
+    in memory (/dev/shm): on a full disk, the system would kill a process that writes to
+    a memory-mapped file.
     """
     if FOLDER in os.environ:  # set before a reload, or by the operator
         return
@@ -87,7 +87,7 @@ def _new_locked_folder(parent: str) -> str | None:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Removes the folders of processes that were killed, so that they could not do it."""
+    """Removes the folders of processes that were killed before they could do so."""
     for folder in parent.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # in use, or somebody else's
             descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)

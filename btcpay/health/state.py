@@ -24,14 +24,13 @@ class State:
     """The shop's health: a colour for each aspect, and the facts behind it.
 
     - `payments` says whether payments are being found; `/readyz` and alarms use it. It is
-      green if the time of the last complete check (`blocktill check`) differs from the
-      present by no more than BLOCKTILL_CHECK_MAX_AGE_MIN. It is yellow if no check has
-      ever completed, else red.
-    - `check` has the colour of `payments`, but turns from green to yellow earlier: when
-      LATE_SHARE of that time has passed. Then no explorer responds, or cron does not run
-      the check.
-    - `previews` is yellow if the mempool was not queried in time for an invoice whose
-      page is open. Payments to that invoice are still found in blocks.
+      green if the last complete check (`blocktill check`) is no older than
+      BLOCKTILL_CHECK_MAX_AGE_MIN, and not in the future by more than that. It is yellow
+      if no check has ever completed, else red.
+    - `check` has the same colour, but is yellow already after LATE_SHARE of that time.
+      Then, for example, no explorer responds, or cron does not run the check.
+    - `previews` is yellow if an invoice's page is open, but the mempool was not queried in
+      time for the invoice. Payments to the invoice are still found in blocks.
     - `chain` is red if the best known block is too old. It is yellow while some blocks
       have not been searched for payments.
     - `backup` is green if the last backup was made within BACKUP_AGE, else yellow.
@@ -62,7 +61,8 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
 class RowOfFacts(KnownBlocks, Protocol):
     """A database row with the facts from which the shop's health is computed.
 
-    The merchant's first page loads them together with other values, in one query.
+    The merchant's page *Today* loads these facts together with other values, in one
+    query.
     """
 
     @property

@@ -22,8 +22,9 @@ REMEDY = "repair this machine's route for IPv6, or switch IPv6 off"
 def ipv6(shop: Shop) -> Iterator[Finding]:
     """Yields a yellow finding if a host responds over IPv4 but not over IPv6.
 
-    It tests only one host: the first that has both IPv4 and IPv6 addresses. It yields
-    nothing if no host has both, or if a proxy is set, which chooses the address itself.
+    Only one host is tested: the first explorer or price source that has both IPv4 and
+    IPv6 addresses. Yields nothing if no host has both, or if a proxy is set, since the
+    proxy chooses the address.
     """
     settings = shop.settings
     if settings.proxy:

@@ -100,7 +100,8 @@ TOO_LITTLE_BYTES = 100_000_000
 LITTLE_BYTES = 1_000_000_000
 BYTES_PER_MB = 1_000_000
 FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
-# A folder may be executable for others: that does not let them list it.
+# The permissions to list a folder or to write to it. Others may have the permission to enter it
+# (execute), since that does not let them list it.
 LISTED_OR_WRITTEN = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 FOLDER_REMEDY = (
     "chmod 700 '{}', if it holds nothing else; or move the database into a folder of its own, such"
@@ -110,10 +111,11 @@ SUFFIXES = ("", "-wal", "-shm")  # of SQLite's database, log and shared memory
 
 
 def modes(shop: Shop) -> Iterator[Finding]:
-    """Yields a red finding if other users may use the SQLite files or list their folder.
+    """Yields a finding about the file modes of the SQLite database.
 
-    Otherwise yields a green one; nothing for PostgreSQL. The files contain customers'
-    e-mail addresses and hashes of API keys.
+    It is red if other users may use the files or list their folder, since the files
+    contain customers' e-mail addresses and hashes of API keys. Otherwise it is green.
+    Yields nothing for PostgreSQL.
     """
     path = sqlite_path(shop.settings.database_url)
     if path is None or not path.is_file():

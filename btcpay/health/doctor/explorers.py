@@ -62,7 +62,7 @@ def _without_trouble(name: str, probe: Probe) -> Finding:
 
 
 def next_addresses(shop: Shop, db: Database) -> list[NextAddress]:
-    """Returns an unused address of each script type that merchants use.
+    """Returns the next address of one merchant for each script type that merchants use.
 
     The doctor looks up these addresses at each explorer, since an explorer may not
     support every script type.
@@ -117,9 +117,11 @@ def addresses_ahead(
     """Yields a finding for each merchant: red if one of the next addresses is used already.
 
     A red finding means that another program gives out addresses of the same account, or
-    that the database is an old copy. Examines at most MOST_MERCHANTS merchants. Stores
-    the results if `quota` is not None. If no explorer responds, uses the stored results
-    of an earlier run.
+    that the database is an old copy. Examines at most MOST_MERCHANTS merchants.
+
+    If `quota` is not None, stores the results and counts the calls in the quota. If no
+    explorer works, yields the red findings that an earlier run has stored, and a yellow
+    one.
     """
     good = [probe.url for probe in probes if not probe.trouble]
     rows = db.rows(merchants.ALL)

@@ -31,8 +31,8 @@ Answer = Decimal | Exception
 def findings(shop: Shop) -> Iterator[Finding]:
     """Yields a finding for each price source, and one for the price that they agree on.
 
-    The finding of a source that fails, or deviates from the median, is yellow while
-    enough other sources agree, else red: without a price nothing can be sold.
+    The finding of a source that fails, or deviates from the median, is yellow if enough
+    sources agree nevertheless. Otherwise it is red: without a price nothing can be sold.
     """
     settings = shop.settings
     answers = [_ask(source, settings.proxy) for source in settings.price_sources]

@@ -33,12 +33,15 @@ REMEDY = (
 class Probe:
     """The result of testing one explorer.
 
-    - `trouble` says why the explorer does not show the chain correctly; "" if it does.
-    - `blindness` says why it shows no unconfirmed payments; "" if it does.
-    - `is_foreign` is True if the explorer is on another network.
-    - `is_spent` is True if our hourly quota of calls to explorers is used up.
-    - `height` and `tip_at` are the height and the time of the explorer's last block.
-    - `ahead` is our clock minus the explorer's clock; None if it sent no time.
+    - `trouble`: the reason why the explorer does not show the chain correctly; "" if it
+      shows the chain.
+    - `blindness`: the reason why the explorer does not show unconfirmed payments; "" if
+      it shows them.
+    - `remedy`: what the operator should do about that.
+    - `is_foreign`: True if the explorer is on another network.
+    - `is_spent`: True if our hourly quota of calls to explorers is used up.
+    - `height`, `tip_at`: the height and the time of the explorer's last block.
+    - `ahead`: how far our clock is ahead of the explorer's; None if it sent no time.
     """
 
     url: str
@@ -70,8 +73,8 @@ def probe_all(
     """Tests each explorer with a few calls, which count in `quota`.
 
     An explorer gets at most eight calls, plus one or two for each of the `addresses`.
-    `known_height` is the height of the best block that the database has. `first` is the
-    lowest block that it has.
+    `known_height` is the height of the best block in the database; 0 if there is none.
+    `first` is the lowest block in the database; None if there is none.
     """
     probes = [
         _probe(url, shop, quota, first, addresses) for url in shop.settings.explorers

@@ -71,11 +71,11 @@ def _of_working_webhooks(rows: Sequence[ListedReceiver]) -> str:
 
 
 def mail(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a yellow finding if mails are not sent, else a green one.
+    """Yields a finding about mails that are not sent.
 
-    It is yellow if a mail has waited for an hour, if one was given up in the last day,
-    or if no mail server is set. Yields nothing if all is well and no merchant wants
-    mail.
+    It is yellow if a mail has waited for an hour, if one was given up in the last day, or
+    if a merchant wants mail but no mail server is set. Otherwise it is green, or there is
+    none if no merchant wants mail.
     """
     now = shop.now()
     waiting, oldest_ms, answer = db.get(deliveries.MAILS_WAITING)
@@ -100,10 +100,10 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def mail_server(shop: Shop, db: Database | None) -> Iterator[Finding]:
-    """Opens an SMTP session without sending a mail, and yields a finding about it.
+    """Yields a finding about the mail server; nothing if none is set.
 
-    Yields nothing if no mail server is set. `db` is None if the database cannot be
-    read.
+    If the settings of the mail server are complete, opens an SMTP session without sending
+    a mail. `db` is None if the database cannot be read.
     """
     settings = shop.settings
     account = None

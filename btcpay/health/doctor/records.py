@@ -57,7 +57,8 @@ def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
 def time(_shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a finding that is red while `blocktill check` doubts this machine's clock.
 
-    In that time it does nothing that cannot be undone, such as erasing data.
+    While it doubts the clock, the check does nothing that cannot be undone, such as
+    erasing data.
     """
     reason = noted_doubt(db)
     if not reason:
@@ -72,10 +73,10 @@ def time(_shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def work(_shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a red finding for each failed task of a part (an optional plug-in).
+    """Yields a red finding for each task that has failed and will be tried again.
 
-    Blocks that could not be searched for payments are included. The service retries all
-    of these tasks by itself. Yields nothing if there are none.
+    Such tasks are those of parts (optional plug-ins), and the search of a block for
+    payments. Yields at most MOST_WORK findings; nothing if there are no such tasks.
     """
     for row in db.rows(part_work.FAILED, limit=MOST_WORK):
         place = part_work.describe_work(row.kind, row.height, row.invoice_id)
@@ -111,8 +112,8 @@ def attention(shop: Shop, db: Database) -> Iterator[Finding]:
 def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a finding for each merchant: yellow if the wallet's gap limit is nearly used.
 
-    The gap limit is the number of unused addresses in a row after which a wallet looks
-    no further. So the wallet does not show payments to later addresses.
+    A wallet stops searching after as many unused addresses in a row as its gap limit. So
+    it does not show payments to later addresses.
     """
     for merchant in db.rows(merchants.ALL):
         yield _gap(db, merchant)

@@ -56,12 +56,15 @@ def examine(
 ) -> Iterator[Finding]:
     """Runs all examinations, and yields their findings.
 
-    If the database cannot be read, the findings that need it are left out. If
-    `integrity` is True, also checks each page of a SQLite file, and adds up all outputs
-    of each balance. Makes about ten calls to each explorer, and about ten more calls
-    for each of at most 20 merchants. These calls count in the hourly quota if the
-    database is usable. `now` returns the time. `free_bytes` returns the free bytes on
-    the disk of a folder.
+    If the database cannot be read, the findings that need it are left out. Each explorer
+    gets about ten calls, and there are about ten more calls for each of at most 20
+    merchants. If the database is usable, these calls count in the hourly quota.
+
+    - `environ`: the environment variables.
+    - `now`: returns the time.
+    - `free_bytes`: returns the free bytes on the disk of a folder.
+    - `integrity`: if True, also checks each page of a SQLite file, and adds up all
+      outputs of each balance.
     """
     shop = Shop(settings, environ, now, free_bytes)
     finding, db = database.examine(settings, integrity)
@@ -88,7 +91,10 @@ def examine(
 
 
 def _guard(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yields the findings. If the database fails, ends with a red finding about that."""
+    """Yields the findings. If the database fails, yields a red finding about that, and ends.
+
+    `name` is the name of that finding.
+    """
     try:
         yield from findings
     except PeeweeException as error:

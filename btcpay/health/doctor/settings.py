@@ -12,10 +12,10 @@ from btcpay.values.hosts import is_here, is_of_examples
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
-    """Yields a finding for each setting, and for each variable that looks like a setting.
+    """Yields a finding for each setting that is set, with its value and where it is set.
 
-    Then yields one about the base URL, and one about the merchant's pages if they are
-    switched on.
+    Then yields a yellow one for each variable that looks like a setting but is none, one
+    about the base URL, and one about the merchant's pages if they are switched on.
     """
     in_file = env_file.values_of(shop.environ)
     for name in (*VARIABLES.values(), *OF_FILES.values()):
