@@ -8,7 +8,7 @@ class SandboxError(Exception):
 class BadRequest(SandboxError):
     """The requested action is not possible.
 
-    The message is the one that a Bitcoin node gives, or says what to do instead.
+    The message is that of Bitcoin Core for this error, or says what to do instead.
     """
 
 

@@ -37,7 +37,10 @@ def text_response(message: str, status: int = 200) -> Response:
 
 
 def blocks(start_height: str = "") -> Response:
-    """Returns up to ten blocks of the best chain, downward from a height or from the tip."""
+    """Returns up to ten blocks of the best chain, the highest first.
+
+    They begin at the height `start_height`; if it is "", at the tip.
+    """
     ledger = current_sandbox().chain.ledger
     start = ledger.height
     if start_height:
@@ -52,7 +55,8 @@ def blocks(start_height: str = "") -> Response:
 def raw_block(block_hash: str) -> Response:
     """Returns the serialized block.
 
-    While the explorer lies, newer blocks also contain the invented payment.
+    While the explorer lies, blocks that were mined since the lie began also contain the
+    invented payment.
     """
     block = _block(block_hash)
     raw = block.raw
@@ -187,7 +191,10 @@ def _fee_sats(entry: ChainTx) -> int:
 
 
 def block_view(block: Block, height: int) -> Json:
-    """Returns the block's header as JSON. The genesis block has no previous block."""
+    """Returns the block's header as JSON.
+
+    `previousblockhash` is null for the genesis block.
+    """
     previous = None
     if height:
         previous = block.previous

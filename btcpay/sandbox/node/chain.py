@@ -70,7 +70,7 @@ class Journal:
 
 
 class Chain:
-    """The best chain and its mempool.
+    """The best chain and its mempool. The rewards of mined blocks go to `reward_script`.
 
     Hold `lock` while you read several values that must be of the same state.
     """

@@ -40,7 +40,7 @@ class ChainTx(NamedTuple):
         return {output.script for output in outputs}
 
     def is_immature(self, tip_height: int) -> bool:
-        """True for a coinbase whose outputs the block after the tip may not spend yet."""
+        """True if this is a coinbase whose outputs cannot be spent in the next block yet."""
         if self.height is None or not self.tx.is_coinbase:
             return False
         depth = tip_height + 1 - self.height
@@ -54,7 +54,7 @@ class Ledger:
     - `hashes`: the hashes of its blocks, by height.
     - `blocks`: the blocks by hash, including blocks that a reorganisation has removed.
     - `heights`: the heights of all these blocks, by hash.
-    - `coins`: for each unspent output, the transaction that created it.
+    - `coins`: the transaction that created each unspent output, by the output.
     - `confirmed`: the transactions in the best chain, by txid.
     """
 
@@ -107,7 +107,7 @@ class Ledger:
     def branch(self, fork_height: int) -> "Ledger":
         """Returns a ledger whose tip is the block at this height.
 
-        It knows the higher blocks too, but they are not in its best chain.
+        The ledger's `blocks` include the higher blocks, but its best chain does not.
         """
         ledger = Ledger(blocks=dict(self.blocks), heights=dict(self.heights))
         for block_hash in self.hashes[: fork_height + 1]:
@@ -119,16 +119,16 @@ class Ledger:
 class Mempool:
     """Unconfirmed transactions in the order of their arrival, parents before children.
 
-    Not checked are signatures, the minimum relay fee, the fee of a replacement
-    (BIP125), and the length of a chain of unconfirmed transactions. All transactions
-    come from the payer's wallet, which gets these right.
+    Unlike a real node, the mempool does not check signatures, the minimum relay fee, the
+    fee of a replacement (BIP125), and the length of a chain of unconfirmed transactions.
+    All transactions come from the payer's wallet, which observes these rules.
     """
 
     entries: dict[str, ChainTx] = field(default_factory=dict)
 
     @property
     def spenders(self) -> dict[Outpoint, str]:
-        """The txid of the transaction in the mempool that spends an output, by the output."""
+        """The txids of the transactions in the mempool, by the outputs that they spend."""
         spenders = {}
         for txid, entry in self.entries.items():
             for txin in entry.tx.inputs:

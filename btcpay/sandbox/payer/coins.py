@@ -19,7 +19,7 @@ class Spendable(NamedTuple):
 
 
 def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
-    """Takes coins in their order until they have at least `needed_sats`, and returns them.
+    """Returns the first coins that together have at least `needed_sats`.
 
     Raises BadRequest if all coins together have less.
     """

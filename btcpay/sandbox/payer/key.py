@@ -1,7 +1,7 @@
 """The payer's private key: its script, its file, and ECDSA signatures (RFC 6979).
 
-It is only for coins without value: the time that signing takes depends on the secret,
-so that an attacker could learn the secret from the time.
+Use it only for coins without value. The time that signing takes depends on the secret,
+so an attacker could learn the secret by measuring the time.
 """
 
 import hmac

@@ -37,10 +37,10 @@ class Wallet:
         self.address = address_of(key.script)
 
     def fresh_address(self) -> str:
-        """Returns a new address, whose key is discarded, so that coins paid to it are lost.
+        """Returns an address of a new key, which is discarded: coins paid to it are lost.
 
-        The wallet's own address cannot serve for this, since each block pays its reward
-        there.
+        For a customer's refund, the wallet's own address cannot be used, since each block
+        pays its reward there.
         """
         return address_of(Key.new().script)
 
@@ -124,9 +124,10 @@ class Wallet:
         return sign(self._key, coins, outputs)
 
     def usual_fee_sats(self, input_count: int, outputs: Sequence[TxOut]) -> int:
-        """Returns the fee, 2 satoshis per virtual byte, of a transaction with these outputs.
+        """Returns the fee of a transaction with so many inputs and these outputs.
 
-        The size includes a change output, and is rounded up.
+        The fee is 2 satoshis per virtual byte. The size includes a change output, and is
+        rounded up.
         """
         inputs_vb = INPUT_VB * input_count
         outputs_vb = OUTPUT_VB + len(self.script)
@@ -228,7 +229,6 @@ def _fee_sats(wallet: Wallet, entry: ChainTx, outputs: Sequence[TxOut]) -> int:
     for txid in mempool.descendants({entry.tx.txid}):
         replaced_sats += mempool.entries[txid].fee_sats
     own_sats = wallet.usual_fee_sats(len(entry.tx.inputs) + 1, outputs)
-    # own_sats is at least 2 sat per virtual byte, so the old fee scaled by half of it
-    # is enough.
+    # own_sats is 2 sat per virtual byte, so half of it is the size of the replacement.
     same_rate_sats = -(-entry.fee_sats * own_sats // entry.tx.vsize) // 2
     return max(replaced_sats, same_rate_sats) + own_sats

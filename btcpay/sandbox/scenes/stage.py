@@ -20,9 +20,9 @@ class Stopped(SandboxError):
 
 
 class Stage:
-    """Runs scenes, and has the state of the newest scene for the page. Thread-safe.
+    """Runs scenes, one at a time, and has the state of the newest scene for the page.
 
-    Only the running scene changes this state.
+    The methods may be called by any thread. Only the running scene changes its state.
     """
 
     def __init__(self) -> None:
@@ -50,8 +50,8 @@ class Stage:
     ) -> None:
         """Starts a scene, and stops the one that is running.
 
-        `story` yields the lines to show; its code between two lines does the scene's
-        actions. If `quick` is True, there are no pauses for reading.
+        `story` is a generator: it yields the lines to show, and does the scene's actions
+        between them. If `quick` is True, there are no pauses for reading.
         """
         with self._start_lock:
             self.stop()

@@ -55,7 +55,8 @@ def scenes() -> dict[str, Scene]:
 class Actors:
     """The participants of a scene: shop, customer, miner and explorer.
 
-    Its methods are the actions of scenes. Most return when the shop shows the result.
+    The methods are the actions of scenes. Most of them return once the shop shows the
+    result.
     """
 
     def __init__(self, sandbox: Sandbox, shop: Shop) -> None:

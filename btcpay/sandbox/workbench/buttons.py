@@ -23,11 +23,11 @@ MAX_INVOICE_USD = 1_000_000
 
 
 def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
-    """Pays `tenths` tenths of a sum, rounded down to satoshis.
+    """Pays a sum times `tenths` / 10, rounded down to satoshis.
 
-    If the field `invoice` has an invoice's id, the sum is what the invoice still lacks,
-    or its whole amount if it lacks nothing. Otherwise the sum is the field `amount`,
-    paid to the field `address`.
+    If the field `invoice` has an invoice's id, the sum is the missing amount of the
+    invoice, or its whole amount if nothing is missing. Otherwise the sum is in the field
+    `amount`, and is paid to the address in the field `address`.
     """
     invoice_id = forms.field("invoice")
     if invoice_id:
@@ -69,7 +69,7 @@ def replace(sandbox: Sandbox) -> Json:
 
 
 def reorganise(sandbox: Sandbox) -> Json:
-    """Replaces as many of the last blocks as the field `depth` says.
+    """Replaces the last blocks of the chain. The field `depth` has their number.
 
     With the field `double_spend`, the wallet's payments in these blocks become invalid.
     """
@@ -84,8 +84,8 @@ def reorganise(sandbox: Sandbox) -> Json:
 def explorer(sandbox: Sandbox) -> Json:
     """Sets the state of the explorer from the field `state`: up, down or lies.
 
-    In the state `lies`, it invents a payment to the invoice in the field `invoice`, by
-    default to the newest open one.
+    In the state `lies`, the explorer invents a payment to the invoice in the field
+    `invoice`, by default to the newest open one.
     """
     switches = sandbox.switches
     state = forms.read_state("up", "down", "lies")

@@ -22,13 +22,20 @@ WHOLE = re.compile("[1-9][0-9]{0,15}")
 
 
 def field_error(name: str, problem: str) -> BadRequest:
-    """Returns the error about a field. Its message calls `amount_usd` "Amount usd"."""
+    """Returns the error about a field.
+
+    The message begins with the field's name in words, for example "Amount usd" for
+    `amount_usd`.
+    """
     title = name.replace("_", " ").capitalize()
     return BadRequest(f"{title}: {problem}")
 
 
 def field(name: str) -> str:
-    """Returns the field's text without surrounding blanks; "" if the field is missing."""
+    """Returns the field's text without surrounding blanks; "" if the field is missing.
+
+    Raises BadRequest if the text is too long.
+    """
     text = request.form.get(name, "")
     # Check the length before urlsplit, which could take seconds.
     if len(text) > LONGEST_FIELD:

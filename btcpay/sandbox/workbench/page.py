@@ -58,8 +58,8 @@ def create_page() -> Blueprint:
 def refuse_other_sites() -> None:
     """Aborts a request that another website has caused, with the status 403.
 
-    It refuses requests to the host name of another site (DNS rebinding), and forms on
-    other sites' pages.
+    Such requests are those to another host name than this machine's (DNS rebinding), and
+    those of forms on other sites' pages.
     """
     if not is_here(urlsplit(f"//{request.host}").hostname):
         message = "The sandbox is for this machine: open it at http://127.0.0.1"
@@ -100,7 +100,7 @@ def merchant() -> ResponseReturnValue:
 def show(problem: str = "") -> Response:
     """Returns the page as HTML. `problem` is the error message to show; "" for none."""
     sandbox = current_sandbox()
-    # Before the lock: nothing may wait for the shop while the chain is locked.
+    # This comes before the lock: nothing may wait for the shop while the chain is locked.
     invoices = _invoices(sandbox)
     with sandbox.chain.lock:
         page = _render(sandbox, invoices, problem)
@@ -165,7 +165,7 @@ class OnChain:
 
 
 def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
-    """Returns what the invoice's address has received.
+    """Returns the satoshis that the invoice's address has received on the chain.
 
     Raises BadRequest if the invoice's address is not a regtest address.
     """
