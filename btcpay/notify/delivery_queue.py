@@ -14,7 +14,8 @@ from storage.models import Receiver
 from storage.queries import deliveries, receivers
 
 # After this many failures a queue sends nothing more in this run. After fewer failures it goes on
-# if its receiver accepts other events: an event that is never accepted must not block later ones.
+# if its receiver accepts other events, since an event that is never accepted must not block later
+# ones.
 MOST_REFUSED = 3
 # Receivers are divided into shards. A process locks a shard while it sends to its receivers. These
 # are the names of the shards: one for mailboxes, and others for webhooks and commands.
@@ -24,7 +25,10 @@ POSTGRESQL_SHARDS = [f"outbox{number:x}" for number in range(16)]
 
 
 def program_shards(is_server: bool) -> list[str]:
-    """Returns the names of the shards of webhooks and commands."""
+    """Returns the names of the shards of webhooks and commands.
+
+    A shard is a group of receivers. `is_server` is True for PostgreSQL.
+    """
     if is_server:
         return POSTGRESQL_SHARDS
     return SQLITE_SHARDS
@@ -96,12 +100,15 @@ class DeliveryQueue:
         return 1
 
     def stop_line(self, receiver: Receiver, row: deliveries.Due) -> None:
-        """Lets the later deliveries of this delivery's line wait for the next run."""
+        """Makes the later deliveries of this delivery's line wait for the next run.
+
+        A line is a sequence of deliveries that are sent in order.
+        """
         if row.line is not None:
             self.stopped.add((receiver.id, row.line))
 
     def skip(self) -> None:
-        """Goes on to the next delivery, after one was dropped without being sent."""
+        """Makes the queue load further deliveries, after one was dropped without being sent."""
         self.oldest = None
         self.may_have_more = True
 
@@ -109,12 +116,12 @@ class DeliveryQueue:
         self,
         in_flight: Set[tuple[str, str]],
     ) -> tuple[Receiver, deliveries.Due] | None:
-        """Removes and returns the next delivery; None if none may be sent now.
+        """Removes the next delivery from the queue and returns it; None if it must wait.
 
         A line is a sequence of deliveries that are sent in order. `in_flight` has the
-        lines in which an attempt is running, as (receiver id, line) pairs. Returns None
-        while the next delivery belongs to such a line. Skips deliveries of a line in
-        which an earlier delivery has failed in this run.
+        lines in which an attempt is running, as (receiver id, line) pairs. The next
+        delivery must wait if it belongs to such a line. Deliveries of a line in which an
+        earlier delivery has failed in this run are dropped from the queue.
         """
         while self.rows:
             receiver, row = self.rows[0]
@@ -133,7 +140,12 @@ class DeliveryQueue:
         answer: Answer,
         is_disabled: bool,
     ) -> None:
-        """Decides from the outcome of an attempt whether and how the queue goes on.
+        """Updates the queue after an attempt: whether it ends, and what it loads next.
+
+        - If the receiver is up, the queue may make several attempts at the same time. If
+          it was only testing the receiver, all waiting deliveries are loaded.
+        - If the receiver is not up, the queue ends, unless other deliveries may be
+          accepted.
 
         `is_disabled` is True if this attempt has disabled the receiver.
         """
@@ -162,11 +174,11 @@ class DeliveryQueue:
         row: deliveries.Due,
         answer: Answer,
     ) -> bool:
-        """True if the receiver may refuse only the oldest delivery, and accept others.
+        """True if this delivery is the oldest, and may be the only one that is refused.
 
-        False if this delivery is not the oldest. The oldest must have failed before:
-        once if the receiver has now responded with a status, twice if it has not
-        responded, since a receiver that does not respond is more likely down.
+        It must have failed before in earlier runs: once if the receiver has now responded
+        with a status, twice if the receiver has not responded, since it is then more
+        likely down.
         """
         is_oldest = self.oldest == (receiver.id, row.about)
         failures_before = 2

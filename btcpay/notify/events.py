@@ -50,10 +50,11 @@ _FIELDS_BESIDE_INVOICE = (
 class Event:
     """A public event.
 
-    `number` is its position in the sequence of all events of this service. `id` lets
-    receivers recognise an event that is sent twice. `data` has the resource as it was
-    at the event. `is_test` is True for a made-up event that tests a receiver; then its
-    JSON has `"test": true`.
+    - `number`: the event's position in the sequence of all events of this service.
+    - `id`: lets receivers recognise an event that is sent twice.
+    - `data`: the resource as it was at the time of the event.
+    - `is_test`: True for a made-up event that tests a receiver. Its JSON has
+      `"test": true`.
     """
 
     number: int
@@ -108,7 +109,7 @@ def last_number(db: Database) -> int:
 
 
 def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
-    """Converts a database row to an event, whose data are as the API shows them.
+    """Converts a database row to an event. The event's data have the form of the API.
 
     Raises BadRow if the row is invalid.
     """
@@ -158,10 +159,10 @@ def invoice_data(
     invoice: Invoice,
     state: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """Returns the data of an event about an invoice, as the invoice was at that time.
+    """Returns the data of an event about an invoice, as it was at the time of the event.
 
-    `state` has the values at that time; None means those of a new invoice. Personal
-    data that has been erased since the event is left out.
+    `state` has the invoice's values at that time; None means those of a new invoice.
+    Personal data that has been erased since the event is left out.
     """
     if state is None:
         state = {
@@ -203,7 +204,7 @@ def delete_old_events(db: Database, now: datetime) -> int:
 
     Also deletes their deliveries, and old deliveries that have no event. Keeps the
     oldest event that still waits to be delivered, and all later events. Always keeps
-    the newest event, since the numbering continues from it.
+    the newest event, since the next event gets its number plus one.
     """
     events.number_new(db)
     before_ms = to_ms(now - KEPT)

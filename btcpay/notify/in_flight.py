@@ -26,8 +26,8 @@ class Attempt(NamedTuple):
 class InFlight:
     """The running attempts of one run of the outbox.
 
-    `ends_s` returns when a running attempt of a queue is given up, in seconds of the
-    monotonic clock.
+    `ends_s` is a function that returns the time at which a running attempt of a queue is
+    given up, in seconds of the monotonic clock.
     """
 
     def __init__(self, ends_s: Callable[[DeliveryQueue], float]) -> None:
@@ -45,7 +45,7 @@ class InFlight:
         self._attempts[run_in_thread(send)] = attempt
 
     def end(self, future: Future[Answer]) -> Attempt:
-        """Removes and returns the attempt that has this future."""
+        """Removes an attempt, and returns it. `future` is the result of its thread."""
         return self._attempts.pop(future)
 
     def may_begin(self, queue: DeliveryQueue) -> bool:

@@ -31,15 +31,15 @@ class Kind(StrEnum):
 
     @property
     def resource(self) -> str:
-        """What the event is about: `invoice`, `payment`, `payment_link`, or another name.
+        """The name of the resource: `invoice`, `payment`, `payment_link` or another.
 
-        Other names are resources of parts (optional plug-ins), such as `refund`.
+        Other names are those of parts' resources (of optional plug-ins), such as `refund`.
         """
         return self.partition(".")[0]
 
 
 class EventKind(Kind):
-    """The kinds of events without any parts. Parts (optional plug-ins) add more kinds."""
+    """The kinds of events of the core. Parts (optional plug-ins) add more kinds."""
 
     INVOICE_CREATED = (
         "invoice.created",
@@ -122,12 +122,14 @@ def _time_of(row: EventSubject, name: str) -> str | None:
 
 @dataclass(frozen=True)
 class PartResource(Generic[R]):
-    """A resource of a part (an optional plug-in), such as a refund, with kinds of events.
+    """A resource of a part (an optional plug-in), such as a refund.
 
-    `prefix` is the prefix of its ids. `by_id` is the query that selects a row by its
-    id. `state` names the columns that can change; each event stores their values.
-    `properties` has a JSON schema for each field. `computed` returns the fields that
-    are not columns.
+    - `kinds`: the kinds of events about the resource.
+    - `prefix`: the prefix of the resource's ids, for example "rfd".
+    - `by_id`: the query that selects a row by its id.
+    - `state`: the names of the columns that can change. Each event stores their values.
+    - `properties`: a JSON schema for each field, by the field's name.
+    - `computed`: a function that returns the fields that are not columns.
     """
 
     name: str
@@ -161,7 +163,7 @@ class PartResource(Generic[R]):
         return f"{base_url}/{self.name}/{id}"
 
     def serialize(self, base_url: str, row: R) -> dict[str, Any]:
-        """Returns the row's fields as events and commands show them.
+        """Returns the row's fields by name, as events and commands show them.
 
         Raises whatever the part's function `computed` raises.
         """

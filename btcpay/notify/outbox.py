@@ -80,8 +80,9 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
 class Outbox:
     """Sends waiting deliveries.
 
-    Only the thread that calls `run` uses the database. `now` returns the time of the
-    wall clock.
+    Only the thread that calls `run` uses the database. `now` returns the present time.
+    `send` makes one attempt to send an event. `mail_times` are the time limits for the
+    mail server.
     """
 
     def __init__(
@@ -107,10 +108,11 @@ class Outbox:
     ) -> DeliveryCounts:
         """Sends the deliveries that are due. Returns how many succeeded and how many failed.
 
-        The run ends after `run_s` seconds, or later if a mail is just being sent. The
-        remaining deliveries wait for the next run. `take` locks a shard (a group of
-        receivers) for this process until the run has ended; it returns False if another
-        process has the lock. If `only` is not empty, the run uses only these shards.
+        - `run_s`: the run ends after this number of seconds, or later if a mail is just
+          being sent. The remaining deliveries wait for the next run.
+        - `take`: a function that locks a shard (a group of receivers) for this process
+          until the run has ended. It returns False if another process has the lock.
+        - `only`: the names of the shards that the run uses; if it is empty, all.
 
         An attempt that is still running when the run ends counts as a failure. The
         delivery is retried with the same id.
@@ -199,7 +201,8 @@ class Outbox:
     def _begin(self, queues: Sequence[DeliveryQueue], until_s: float) -> None:
         """Begins attempts, one of each queue in turn.
 
-        Stops when no queue may begin another one, or after `until_s` (monotonic).
+        Stops when no queue may begin another attempt, or at the time `until_s` of the
+        monotonic clock.
         """
         is_progressing = True
         while is_progressing:
@@ -212,7 +215,10 @@ class Outbox:
                     is_progressing |= self._begin_next(queue)
 
     def _begin_next(self, queue: DeliveryQueue) -> bool:
-        """Handles the queue's next delivery. Returns False if the queue has none now."""
+        """Begins an attempt for the queue's next delivery, or drops the delivery.
+
+        Returns False if the queue has no delivery that may be sent now.
+        """
         if queue.may_have_more and not queue.rows:
             fill(self._db, queue, self._now())
         next_delivery = queue.take_next(self._in_flight.lines_of(queue))

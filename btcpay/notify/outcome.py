@@ -1,10 +1,10 @@
 """Stores the outcome of an attempt: schedules a retry, or disables a failing receiver."""
 
 import logging
-import secrets
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from btcpay.notify.schedule import PROBE_AFTER, next_try, reason_to_disable
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Values
 from storage.models import Receiver
@@ -13,30 +13,6 @@ from storage.queries import deliveries, receivers
 log = logging.getLogger(__name__)
 
 ATTEMPT_S = 10
-# The times of the attempts, as (hours, minutes) since the first attempt: the example schedule of
-# Standard Webhooks. After the last attempt the delivery is given up.
-_HOURS_MIN = (
-    (0, 0),
-    (0, 5),
-    (0, 35),
-    (2, 35),
-    (7, 35),
-    (17, 35),
-    (31, 35),
-    (51, 35),
-    (75, 35),
-)
-OFFSETS = [
-    timedelta(hours=hours, minutes=minutes, seconds=5) for hours, minutes in _HOURS_MIN
-]
-# Up to a tenth is added to each pause, so that deliveries that failed at the same time are not
-# retried at the same time.
-JITTER_PERMILLE = 100
-# Together with the minutes between two runs of the outbox, this tests a failing receiver at least
-# every half hour.
-PROBE_AFTER = timedelta(minutes=25)
-DISABLED_AFTER = timedelta(days=5)
-GONE = 410
 # The pause before the single retry of a mail that may have been sent.
 DOUBT_LASTS = timedelta(hours=1)
 HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S, even with a slow DNS server
@@ -45,14 +21,16 @@ HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S, even with a slow DNS se
 class Answer(NamedTuple):
     """The outcome of an attempt to send a delivery.
 
-    `is_taken` is True if the receiver has accepted the delivery. `status` is the HTTP
-    status, the exit status of the command, or the SMTP code; None if there was none.
-    `text` is the beginning of the response, or the reason for the failure. A failure
-    can have more flags:
+    - `is_taken`: True if the receiver has accepted the delivery.
+    - `status`: the HTTP status, the exit status of the command, or the SMTP code; None
+      if there was none.
+    - `text`: the beginning of the response, or the reason for the failure.
 
-    - `is_refusal`: the receiver is up, and may accept other deliveries;
-    - `is_final`: no retry can succeed;
-    - `may_go_on`: the attempt may still be running;
+    These are True only for some failures:
+
+    - `is_refusal`: the receiver is up, and may accept other deliveries.
+    - `is_final`: no retry can succeed.
+    - `may_go_on`: the attempt may still be running.
     - `is_in_doubt`: the delivery is a mail that the server may have accepted.
     """
 
@@ -69,51 +47,12 @@ class Answer(NamedTuple):
         return self.is_taken or self.is_refusal
 
 
-def next_try(
-    first_at: datetime,
-    now: datetime,
-    permille: int | None = None,
-) -> datetime | None:
-    """Returns the time of the next attempt; None if the delivery is given up.
-
-    `first_at` is the time of the first attempt. The pause until the next attempt is
-    lengthened by `permille` thousandths. If `permille` is None, a random number from 0
-    to JITTER_PERMILLE is used.
-    """
-    if permille is None:
-        permille = secrets.randbelow(JITTER_PERMILLE + 1)
-    for offset in OFFSETS:
-        at = first_at + offset
-        if at > now:
-            return at + (at - now) * permille // 1000
-    return None
-
-
-def reason_to_disable(
-    status: int | None,
-    failing_since: datetime,
-    now: datetime,
-) -> str | None:
-    """Returns why a failing receiver is to be disabled; None if it is not.
-
-    A receiver is disabled if it responds with the HTTP status 410 Gone, or if it has
-    failed for DISABLED_AFTER. `status` is the HTTP status of the last failure; None if
-    there was no response.
-    """
-    if status == GONE:
-        return "it answered 410 Gone"
-    is_over = now - failing_since >= DISABLED_AFTER
-    if is_over:
-        return f"nothing could be delivered for {DISABLED_AFTER.days} days"
-    return None
-
-
 def hold(db: Database, row: deliveries.Due, now: datetime) -> bool:
-    """Claims a delivery before it is sent. Returns False if another process has it.
+    """Claims a delivery before it is sent. Returns False if another process was faster.
 
     A line is a sequence of deliveries that are sent in order. The claim keeps another
-    process from sending the next delivery of the line during this attempt. A delivery
-    without a line needs no claim; then the result is True.
+    process from sending the next delivery of the line during this attempt. If the
+    delivery belongs to no line, no claim is necessary, and the result is True.
     """
     if row.line is None:
         return True
@@ -130,7 +69,7 @@ def hold(db: Database, row: deliveries.Due, now: datetime) -> bool:
 
 
 class StoredOutcome(NamedTuple):
-    """What `note` has stored.
+    """The result of storing an outcome.
 
     `label` is the outcome's label in the metrics; None if nothing was stored.
     `is_disabled` is True if this attempt has disabled the receiver.

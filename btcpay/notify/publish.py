@@ -29,10 +29,10 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class News:
-    """What happened to an invoice, a payment, a payment link or a row of a part.
+    """The kind of an event, and values that only events of this kind have.
 
-    A part is an optional plug-in. `kind` is the kind of the event. `detail` may have
-    the row of a `payment`, or the bitcoin `transaction` that was seen or has vanished.
+    `detail` may have the row of a `payment`, or the bitcoin `transaction` that was seen
+    or has vanished.
     """
 
     kind: Kind
@@ -42,10 +42,11 @@ class News:
 class NewEvent(NamedTuple):
     """An event to be published to the receivers of a merchant.
 
-    `row` is what the event is about: an invoice, a payment link, or a row of a part (an
-    optional plug-in). It names the merchant. `state` has the values of the row that can
-    change later, such as the status and the amounts. It is None for a new invoice, a
-    new link or a deactivated link, whose values follow from the kind of the event.
+    - `row`: the row that the event is about: an invoice, a payment link, or a row of a
+      part (an optional plug-in). The event is published to the merchant of this row.
+    - `state`: the values of the row that can change later, such as the status and the
+      amounts. It is None for a new invoice, a new link or a deactivated link, whose
+      values follow from the kind of the event.
     """
 
     row: EventSubject
@@ -63,11 +64,11 @@ def publish(
     now: datetime,
     of_merchants: Sequence[Receiver] | None = None,
 ) -> None:
-    """Stores events in this order, with a delivery for each receiver that wants them.
+    """Stores events in this order, with a delivery for each receiver that wants the event.
 
-    Call this function within `db.write()`. `of_merchants` are the receivers of the
-    events' merchants, if the caller has loaded them in this database transaction. If it
-    is None, this function loads them.
+    Call this function within `db.write()`. `of_merchants` are all receivers of the
+    events' merchants, if the caller has loaded them in this database transaction. If
+    `of_merchants` is None, this function loads them.
     """
     new_rows = [_columns(new_event, now) for new_event in new_events]
     if of_merchants is None:

@@ -83,10 +83,12 @@ def add(
 ) -> Receiver:
     """Adds a receiver of future events, and returns its row.
 
-    If `url` is given, the receiver is a webhook, whose requests are signed; otherwise
-    it is a command. It gets the kinds of events in `kinds`, or all if `kinds` is empty.
-    If `id` is None, the id is random. Raises NoRoom if the merchant already has the
-    maximum number of receivers.
+    - `url`: if given, the receiver is a webhook, whose requests are signed.
+    - `command`: the command line of a program; used if `url` is None.
+    - `kinds`: the kinds of events that the receiver gets; if it is empty, all.
+    - `id`: the receiver's id; None means a random one.
+
+    Raises NoRoom if the merchant already has the maximum number of receivers.
     """
     columns: Values = {
         "id": id or new_id("whk"),
@@ -110,11 +112,11 @@ def add(
 
 
 def webhook_url(text: str, network: Network) -> str:
-    """Returns the URL of a webhook, with its host in ASCII.
+    """Returns the text as the URL of a webhook, with its host in ASCII.
 
-    Raises CommandError if the text is no such URL. On mainnet http:// is accepted only
-    for a host on this machine. Hosts of private networks are not refused: the operator
-    chooses the URL.
+    Raises CommandError if the text is no http:// or https:// URL, or if a webhook must
+    not have it: on mainnet http:// is accepted only for a host on this machine. Hosts of
+    private networks are accepted, since the operator chooses the URL.
     """
     try:
         url = web_url(text)
@@ -163,11 +165,11 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
 
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
-    """Schedules the deliveries that were given up to be sent now. Returns how many.
+    """Schedules the deliveries that were given up to be sent now. Returns their number.
 
-    Also enables the receiver if it was disabled. Raises CommandError if there is no
-    such receiver. Some transports (`drops_overtaken`) leave out a delivery if the
-    receiver has accepted a later one about the same resource.
+    Also enables the receiver if it was disabled. If the transport sets `drops_overtaken`,
+    a delivery is left out if the receiver has accepted a later one about the same
+    resource. Raises CommandError if there is no such receiver.
     """
     transport = TRANSPORTS.get(find(db, receiver_id).transport)
     again = deliveries.FAILED_AGAIN
@@ -179,7 +181,7 @@ def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
-    """Schedules all waiting and given-up deliveries to be sent now. Returns how many.
+    """Schedules all waiting and given-up deliveries to be sent now. Returns their number.
 
     The next run of the outbox sends them. Also enables the receiver if it was disabled.
     Raises CommandError if there is no such receiver.
@@ -194,9 +196,9 @@ def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
 def resend(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:
     """Schedules an event to be sent to the receiver again, with the same id.
 
-    It does not matter whether the receiver has accepted it. Also enables the receiver
-    if it was disabled. Raises CommandError if there is no such webhook or command, or
-    if the event was never meant for it.
+    It does not matter whether the receiver has accepted the event. Also enables the
+    receiver if it was disabled. Raises CommandError if there is no such webhook or
+    command, or if the event was never meant for this receiver.
     """
     find_own(db, receiver_id)
     with db.write():
@@ -212,11 +214,11 @@ def resend(db: Database, receiver_id: str, event_id: str, now: datetime) -> None
 
 
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
-    """Schedules all events after `number` to be sent to the receiver again.
+    """Schedules the events after `number` to be sent to the receiver again.
 
-    Returns how many events these are. They include events that the receiver has already
-    accepted, but only kinds that it wants. Also enables the receiver if it was
-    disabled. Raises CommandError if there is no such webhook or command.
+    These are all later events of a kind that the receiver wants, even if it has accepted
+    them. Returns their number. Also enables the receiver if it was disabled. Raises
+    CommandError if there is no such webhook or command.
     """
     receiver = find_own(db, receiver_id)
     events.number_new(db)

@@ -20,9 +20,10 @@ MAX_ANSWER_BYTES = 200
 class NewDelivery(NamedTuple):
     """A delivery to be stored: an event that is to be sent to one receiver.
 
-    The delivery is stored only if the receiver wants deliveries of this `name`. `about`
-    identifies the delivery among all deliveries to the same receiver. Deliveries with
-    the same `line` are sent one at a time and in order.
+    - `name`: the delivery is stored only if the receiver wants deliveries of this name.
+    - `about`: identifies the delivery among all deliveries to the same receiver.
+    - `line`: deliveries with the same line are sent one at a time and in order. None if
+      the order does not matter.
     """
 
     name: str
@@ -67,9 +68,9 @@ class Transport:
         return [delivery_of(event)]
 
     def adapt(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
-        """Converts the delivery's event to the form that this receiver gets.
+        """Returns the event with the data in the form that this receiver expects.
 
-        Raises BadRow if a stored value is invalid.
+        `row` is the delivery. Raises BadRow if a stored value is invalid.
         """
         return event
 
@@ -83,7 +84,8 @@ class Transport:
     ) -> Answer:
         """Makes one attempt to send the event. Returns the outcome, even of a failure.
 
-        The class `Mail` sends mails instead.
+        `at` is the time of the attempt. Transports of mails do not implement this method,
+        since the class `Mail` in mail/transport.py sends mails.
         """
         raise NotImplementedError
 

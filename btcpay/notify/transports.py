@@ -33,15 +33,15 @@ SECRET_BYTES = 32  # the specification requires 24 to 64
 
 
 def new_secret() -> str:
-    """Returns a new secret: `whsec_` and the base64 of 256 random bits."""
+    """Returns a new secret for signatures: `whsec_` and the base64 of 256 random bits."""
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def sign(secret: str, id: str, timestamp_s: int, body: bytes) -> str:
-    """Returns a signature: `v1,` and the base64 of HMAC-SHA256 over id, time and body.
+    """Returns the signature of a request: `v1,` and the base64 of an HMAC-SHA256.
 
-    `secret` has the form that `new_secret` returns. `timestamp_s` is the Unix time in
-    seconds.
+    The HMAC is over the event's id, the time and the body, separated by dots. `secret`
+    has the form that `new_secret` returns. `timestamp_s` is the Unix time in seconds.
     """
     key = base64.b64decode(secret.removeprefix(PREFIX))
     content = f"{id}.{timestamp_s}.".encode() + body
@@ -97,7 +97,7 @@ class Command(Transport):
         """Runs the command, without a shell and with few environment variables.
 
         The command gets the event's JSON on its standard input. Exit status 0 means
-        success. The command is killed if it runs longer than `timeout_s`.
+        success. The command is killed if it runs longer than `timeout_s` seconds.
         """
         environ = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -135,10 +135,10 @@ class Command(Transport):
 
 
 class Receipt(Transport):
-    """Mails one receipt for each invoice, even if a reorganisation makes it paid twice.
+    """Mails one receipt for each invoice.
 
-    An invoice of a bill gets no receipt: the customer gets a mail when the whole bill
-    is paid.
+    An invoice that becomes paid again after a reorganisation gets no second receipt. An
+    invoice of a bill gets none: the customer gets a mail when the whole bill is paid.
     """
 
     def deliveries_for(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from btcpay.notify.delivery_queue import DeliveryQueue
-from btcpay.notify.outcome import PROBE_AFTER
+from btcpay.notify.schedule import PROBE_AFTER
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Values
 from storage.models import Receiver
@@ -16,12 +16,14 @@ Waiting = tuple[Receiver, deliveries.Due]
 
 
 def fill(db: Database, queue: DeliveryQueue, now: datetime) -> None:
-    """Loads the deliveries that the queue may send next.
+    """Loads the deliveries that the queue may send next, and adds them to the queue.
 
-    - While the receiver is failing, the queue gets one delivery as a test.
-    - If the receiver was failing and has accepted a delivery in this run, the queue
-      gets all waiting deliveries, the oldest first.
-    - If the receiver was not failing, the queue gets the deliveries that are due.
+    - While the receiver is failing, adds one delivery, which tests the receiver.
+    - If the receiver was failing but has accepted a delivery in this run, adds all
+      waiting deliveries, the oldest first.
+    - If the receiver was not failing, adds the deliveries that are due.
+
+    It adds at most PAGE deliveries of each receiver.
     """
     queue.may_have_more = False
     if queue.is_failing:
@@ -89,10 +91,10 @@ def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
 
 
 def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
-    """True if a failing receiver is to be tested again.
+    """True if it is time to test a failing receiver again.
 
-    One of these is enough: PROBE_AFTER has passed since the last failure, a delivery
-    has become due since the last failure, or the clock was set back.
+    That is so if PROBE_AFTER has passed since the last failure, if a delivery has become
+    due since the last failure, or if the clock was set back.
     """
     failed_ms = max(receiver.failed_ms or 0 for receiver in queue.receivers)
     pause = now - from_ms(failed_ms)

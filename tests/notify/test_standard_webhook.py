@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook
 
-from btcpay.notify.outcome import JITTER_PERMILLE, OFFSETS, next_try, reason_to_disable
+from btcpay.notify.schedule import JITTER_PERMILLE, OFFSETS, next_try, reason_to_disable
 from btcpay.notify.transports import PREFIX, headers, new_secret, sign
 
 SECRET = new_secret()

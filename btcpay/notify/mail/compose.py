@@ -61,9 +61,9 @@ def compose(
     row: deliveries.Due,
     now: datetime,
 ) -> tuple[str, MailText] | None:
-    """Composes the mail of a delivery. Returns the recipient's address and the text.
+    """Composes the mail of a delivery. Returns the recipient's address and the content.
 
-    Returns None if the mail is out of date:
+    Returns None if the mail is out of date. These are out of date:
 
     - a receipt, if the customer's address was erased or the invoice is no longer paid;
     - a warning that no check (`blocktill check`) completes, if one has completed since;
@@ -114,7 +114,7 @@ def _to_merchant(
     language: str,
     now: datetime,
 ) -> MailText | None:
-    """Returns the text of a mail to the merchant; None if the mail is out of date."""
+    """Returns the content of a mail to the merchant; None if the mail is out of date."""
     if row.about == deliveries.LOGIN:
         if now - from_ms(row.created_ms) >= OVERDUE:
             return None

@@ -11,14 +11,17 @@ _MARKS = frozenset("\u061c\u200e\u200f\u2068\u2069")
 
 @dataclass(frozen=True)
 class MailText:
-    """The content of a mail.
+    """The content of a mail, in the order in which the mail shows it.
 
-    The mail shows `amount` in large type, and the lines `within` below it, such as the
-    tax in the amount. Then it shows the sentences, a button for `link`, the facts as
-    (label, text), and the lines of the footer, such as the seller's address. `link` and
-    `stop` are (label, URL) pairs. `stop` is the page on which the recipient
-    unsubscribes from mails of this kind. A mail program may also unsubscribe by sending
-    a request to that URL (RFC 8058).
+    - `amount`: shown in large type; "" if the mail is about no amount.
+    - `within`: lines about parts of the amount, such as the tax.
+    - `sentences`: each is a paragraph.
+    - `link`: the label and the URL of the button.
+    - `facts`: pairs of a label and a text.
+    - `footer`: lines such as the seller's address.
+    - `stop`: the label and the URL of the page on which the recipient unsubscribes from
+      mails of this kind. A mail program may also unsubscribe by sending a request to the
+      URL (RFC 8058).
     """
 
     language: str

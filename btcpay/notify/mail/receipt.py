@@ -12,7 +12,7 @@ from storage.queries import merchants
 def receipt(
     about: InvoiceNews, language: str, brand: merchants.BrandOnPages
 ) -> MailText:
-    """Returns the mail to a customer with the receipt of a paid invoice.
+    """Returns the content of a mail to a customer: the receipt of a paid invoice.
 
     `brand` has the seller's name and address.
     """

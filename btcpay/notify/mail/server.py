@@ -1,4 +1,4 @@
-"""Finds the mail server in use: that of the settings, else one that the owner stored."""
+"""Finds the mail server in use: from the settings, else from the database."""
 
 import logging
 from typing import NamedTuple
@@ -43,11 +43,12 @@ def is_in_settings(settings: Settings) -> bool:
 def mail_account(settings: Settings, db: Database) -> MailAccount | None:
     """Returns the mail server and the sender in use; None if no mail can be sent.
 
-    If the settings name a mail server or a sender, they must name both; otherwise no
-    mail can be sent. If they name neither, the server that the owner has stored in the
-    database is used, but only while the service has one merchant. An invalid stored
-    server, perhaps from a backup that somebody has tampered with, is logged and not
-    used.
+    - If the settings name both a mail server and a sender, these are used.
+    - If the settings name only one of them, no mail can be sent.
+    - If the settings name neither, the mail server that the owner has stored in the
+      database is used, but only while the service has one merchant. If the stored one is
+      invalid, perhaps from a backup that somebody has tampered with, logs an error, and
+      no mail can be sent.
     """
     if is_in_settings(settings):
         if settings.smtp_url and settings.mail_from:

@@ -64,11 +64,13 @@ def evening(
 ) -> MailText:
     """Returns the evening mail to a merchant: the day's sales, and what needs attention.
 
-    `before` is the previous day; None on the shop's first day. The sales of that whole
-    day are shown too, since some may have come after its own mail was sent. `is_today`
-    is True if `day` is today. `attention_count` is the number of invoices that need
-    attention. `is_checked` is False if payments are not being found, because no check
-    (`blocktill check`) completes.
+    - `before`: the previous day; None on the shop's first day. The mail shows the sales of
+      that whole day too, since some may have come after that day's own mail was sent.
+    - `is_today`: True if `day` is today.
+    - `attention_count`: the number of invoices that need attention.
+    - `is_checked`: False if payments are not being found, because no check
+      (`blocktill check`) completes.
+    - `pages_url`: the URL of the merchant's pages; None if they are off.
     """
     words = catalog(language)
     needs = words.gettext("nothing needs your attention")

@@ -33,7 +33,8 @@ IN_DOUBT = Answer(
 class NoSession(Exception):
     """The server cannot be reached, refuses the login, or offers no encryption.
 
-    The error's message contains no secret.
+    The error's message continues a sentence that begins with the server's name. It
+    contains no secret.
     """
 
 
@@ -93,7 +94,10 @@ class Session(smtplib.SMTP):
         self._bounds.next_mail()
 
     def say_goodbye(self) -> None:
-        """Ends the session. Raises one of FAILURES if the connection is lost."""
+        """Tells the server that the session ends, and waits for the reply.
+
+        Raises one of FAILURES if the connection is lost.
+        """
         self._bounds.goodbye()
         self.quit()
 
@@ -156,10 +160,11 @@ def _authenticate(
 
 
 def send_mail(session: Session, message: EmailMessage, sender: str, to: str) -> Answer:
-    """Sends one mail. Returns the outcome, even if the server refuses the mail.
+    """Sends one mail from the address `sender` to the address `to`. Returns the outcome.
 
-    Returns IN_DOUBT if the mail was sent completely, but the server did not reply.
-    Raises OSError if the connection is lost before the mail was sent completely.
+    The outcome says if the server has refused the mail. It is IN_DOUBT if the mail was
+    sent completely, but the server did not reply. Raises OSError if the connection is
+    lost before the mail was sent completely.
     """
     try:
         session.send_message(message, sender, [to])
@@ -202,7 +207,11 @@ def _status(code: int, text: bytes | str) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """Returns in a few words why a session has failed, to follow the server's name."""
+    """Returns why a session has failed, in a few words.
+
+    The words continue a sentence that begins with the server's name, for example "does
+    not answer in time".
+    """
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"does not let us in: {_status(error.smtp_code, error.smtp_error)}"
     if isinstance(error, smtplib.SMTPResponseException):

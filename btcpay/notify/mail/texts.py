@@ -132,10 +132,10 @@ def price(invoice: Invoice, language: str) -> str:
 def invoice_facts(
     about: InvoiceNews, language: str, is_for_payer: bool = False
 ) -> list[tuple[str, str]]:
-    """Returns the facts about an invoice that its receipt's page shows, as (label, text).
+    """Returns pairs of a label and a text: the facts that the page of a receipt shows too.
 
-    Facts without a value are left out. A payer reads of a payment, and of the number of
-    the receipt too, so the invoice's number is named as that of the payment.
+    Facts without a value are left out. In a mail to the payer (`is_for_payer`), the
+    invoice's id is labelled "Payment number", since the mail also has a receipt number.
     """
     gettext = catalog(language).gettext
     number = gettext("Payment number") if is_for_payer else gettext("Number")

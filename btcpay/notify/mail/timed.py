@@ -1,4 +1,4 @@
-"""Adds the mails that are due at a time, without an event.
+"""Adds the mails that are due by the clock, and not because of an event.
 
 These are the evening mails about the day's sales, and the warnings that payments are
 not being found because no check (`blocktill check`) completes.
@@ -20,7 +20,7 @@ STALE = timedelta(days=4)
 
 
 def add_clock_mails(db: Database, now: datetime) -> None:
-    """Adds the mails that are due at this time to the outbox, each only once.
+    """Adds the mails that are due by the clock to the outbox, each only once.
 
     A merchant gets a warning if no check (`blocktill check`) has completed for an hour,
     at most once a day. A merchant who wants evening mails gets one about the last
@@ -61,9 +61,9 @@ def last_evening(now: datetime) -> date:
 
 
 def _local(now: datetime, zone_name: str) -> datetime:
-    """Returns the time in that zone, or `now` itself if this machine lacks the zone.
+    """Returns the time in that zone; unchanged if this machine does not know the zone.
 
-    In that case no mail can be composed anyway.
+    Without the zone, no mail can be composed anyway.
     """
     try:
         return now.astimezone(zone_of(zone_name))
@@ -72,10 +72,10 @@ def _local(now: datetime, zone_name: str) -> datetime:
 
 
 def unchecked_since(db: Database, born_ms: int) -> datetime:
-    """Returns since when payments may have been missed: the time of the last full check.
+    """Returns the time of the last complete check (`blocktill check`).
 
-    Returns the time at which the merchant was created if that is later, or if no check
-    (`blocktill check`) has ever completed.
+    Payments may have been missed since then. If the merchant was created later, or if no
+    check has ever completed, returns the time at which the merchant was created.
     """
     born_at = from_ms(born_ms)
     checked_at = meta.time(db, meta.Key.CHECKED_MS)

@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 class Mail:
     """Sends the mails of one run of the outbox one after another, in one SMTP session.
 
-    Only `prepare` uses the database, so mails can be sent in another thread.
+    Only `prepare` uses the database. So another thread can call the functions that it
+    returns.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 class Fault(StrEnum):
-    """Why a test mail was not accepted."""
+    """The reasons why a test mail was not accepted."""
 
     BUSY = "busy"  # another test of this process is running
     UNREACHABLE = "unreachable"
@@ -35,11 +35,12 @@ class Fault(StrEnum):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a test; `fault` is None if the server accepted the mail.
+    """The outcome of a test.
 
-    `words` are the server's own words, on one line. They are empty if the response is
-    no SMTP reply. So nobody can use this test to read the responses of other services
-    that this machine can reach.
+    - `fault`: the reason why the mail was not accepted; None if the server accepted it.
+    - `words`: the server's reply, on one line; "" if the response is no SMTP reply. So
+      nobody can use this test to read the responses of other services that this machine
+      can reach.
     """
 
     fault: Fault | None
@@ -54,8 +55,8 @@ def send_test(
 ) -> Outcome:
     """Sends the message in a new SMTP session, and returns the outcome.
 
-    Returns the fault BUSY if this process is already sending a test: more threads that
-    wait for a mail server could not serve payers.
+    If this process is already sending a test, returns the fault BUSY: each test occupies
+    a thread that could serve payers.
     """
     if not _ONE_AT_A_TIME.acquire(blocking=False):
         return Outcome(Fault.BUSY)
