@@ -1,87 +1,23 @@
-"""Creates an invoice when a visitor clicks the button of a payment page.
-
-Limits keep visitors from creating too many invoices.
-"""
+"""Creates an invoice when a visitor clicks the button of a payment page."""
 
 import hashlib
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
 
 from flask import Response, request
 
 from btcpay.checkout.link_cookie import LinkCookie
+from btcpay.checkout.link_limits import refuse_busy_visitor, refuse_full_page
 from btcpay.checkout.link_page import LinkRefused
+from btcpay.checkout.payment_page import Page, Visitor
 from btcpay.invoices import create, orders, quotes
 from btcpay.values.money import amount_due
 from btcpay.values.times import to_ms
 from btcpay.web.admission import is_from_another_site, visitor_key
 from btcpay.web.pages.languages import gettext, language_query
-from btcpay.web.rate_limits import link_invoices
 from btcpay.web.service import Service
 from storage.models import Invoice
 from storage.queries import invoices
-from storage.statement import Typed
 from storage.values import Values
-
-# How long an unpaid invoice counts towards its link's limit, after its creation or after its page
-# was last open. So abandoned invoices do not keep others from paying for long.
-LOOKED_AT_MS = 10 * 60_000
-
-
-class Page(Protocol):
-    """A page that creates invoices: of a payment link, or of a part (optional plug-in).
-
-    - `is_for_one`: True if the page has a single payer. Then the page's button leads
-      back to the last invoice that the browser created, while that invoice is unpaid.
-    - `unpaid_counts`: the query about the page's unpaid invoices. It returns their number,
-      the earliest of the times at which their pages were last open, and the earliest of
-      the times at which they expire. The times are in unix milliseconds.
-    """
-
-    is_for_one: bool
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def unpaid_counts(self) -> Typed[tuple[int, int | None, int | None]]: ...
-    def order(self, service: Service, text: str) -> orders.Order:
-        """Returns the order from which an invoice is created.
-
-        The order's amount is fixed by the page, or is the one that the payer typed
-        (`text`). Raises AmountRefused if `text` is no valid amount, and LinkRefused if
-        the page creates no more invoices.
-        """
-
-    def lock(self, service: Service, order: orders.Order) -> None:
-        """Locks the page's database row until the caller's transaction ends.
-
-        Raises LinkRefused if the page creates no invoice for `order` any more.
-        """
-
-
-@dataclass(frozen=True)
-class Visitor:
-    """The visitor who presses the button.
-
-    - `address`: the rate-limit key that counts the visitor's invoices; None if there is
-      no limit.
-    - `amount_text`: the amount as the visitor typed it.
-    - `form_id`: the id of the invoice that this form creates; None if the form does not
-      come from the page.
-    - `last_id`: the id of the last invoice that this browser created on the page; None
-      if it created none.
-    - `next_id`: the id of the invoice that may follow `last_id` once that one is paid.
-      This one invoice does not count towards the visitor's limit. None if `last_id` is
-      None.
-    """
-
-    address: str | None
-    amount_text: str
-    form_id: str | None
-    last_id: str | None
-    next_id: str | None
 
 
 def redirect_to_invoice(
@@ -146,10 +82,10 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         # that only one can follow it.
         promised_id = visitor.next_id
         address = None
-    _refuse_busy_visitor(service, address, mark, is_counted=False)
-    _refuse_full_page(service, page)
+    refuse_busy_visitor(service, address, mark, is_counted=False)
+    refuse_full_page(service, page)
     quote = quotes.quote(service.prices, service.now(), order)
-    _refuse_busy_visitor(service, address, mark)
+    refuse_busy_visitor(service, address, mark)
     invoice_id = _create_once(service, page, visitor, quote, promised_id)
     if invoice_id is None:
         # Another request has just created the one invoice that may follow the paid one.
@@ -177,7 +113,7 @@ def _create_once(
         unpaid_id = _unpaid_id(service, page, quote.order, visitor)
         if unpaid_id:
             return unpaid_id
-        _refuse_full_page(service, page)
+        refuse_full_page(service, page)
         if not _exists(service, promised_id):
             return _create(service, quote, promised_id)
         if promised_id == visitor.next_id:
@@ -254,49 +190,3 @@ def _mark(service: Service, order: orders.Order, visitor: Visitor) -> str:
         return ""
     press = repr((visitor.form_id, order.amount, sorted(order.details.items())))
     return hashlib.sha256(press.encode()).hexdigest()
-
-
-def _refuse_busy_visitor(
-    service: Service,
-    address: str | None,
-    mark: str,
-    is_counted: bool = True,
-) -> None:
-    """Raises LinkRefused if this visitor has created too many invoices.
-
-    This limit protects the wallet's gap limit. `address` is the rate-limit key; None if
-    there is no limit. `mark` is the result of `_mark`. If `is_counted` is False, the
-    limit is checked but this request is not counted.
-    """
-    if address is None:
-        return
-    bucket = link_invoices(service.settings.link_invoices_per_visitor)
-    window = service.limiter.hit(bucket, address, is_counted, mark)
-    if window.allowed:
-        return
-    message = gettext(
-        "Too many payments were started from your network. Please try again in an hour."
-    )
-    retry_after_s = window.retry_after_s(service.now().timestamp())
-    raise LinkRefused(429, message, retry_after_s=retry_after_s)
-
-
-def _refuse_full_page(service: Service, page: Page) -> None:
-    """Raises LinkRefused if all visitors together have too many unpaid invoices of the page.
-
-    This limit protects the wallet's gap limit. The count is exact only in the
-    transaction that creates the invoice.
-    """
-    now_ms = to_ms(service.now())
-    values: Values = {
-        "through": page.id,
-        "now": now_ms,
-        "since": now_ms - LOOKED_AT_MS,
-    }
-    count, first_look, first_expiry = service.db.get(page.unpaid_counts, **values)
-    if count < service.settings.link_open_invoices:
-        return
-    leaves_ms = min(first_expiry or 0, (first_look or 0) + LOOKED_AT_MS)
-    message = gettext("This link has too many open payments. Please try again later.")
-    retry_after_s = max(1, math.ceil((leaves_ms - now_ms) / 1000))
-    raise LinkRefused(429, message, retry_after_s=retry_after_s)

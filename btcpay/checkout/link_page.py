@@ -140,7 +140,7 @@ def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LinkPage:
-    """The page of a payment link. Implements the protocol `Page` in link_order.py.
+    """The page of a payment link. Implements the protocol `Page` in payment_page.py.
 
     `answers` maps columns of the invoice to the texts that the payer entered.
     """

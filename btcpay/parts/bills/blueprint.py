@@ -32,7 +32,7 @@ CONFLICT = 409
 class BillToPay:
     """A bill, as the checkout sees it when it creates an invoice for the unpaid amount.
 
-    Implements the protocol `Page` of btcpay/checkout/link_order.py.
+    Implements the protocol `Page` of btcpay/checkout/payment_page.py.
     """
 
     id: str
