@@ -108,7 +108,7 @@ def segwit_encode(hrp: str, version: int, program: bytes) -> str:
     `hrp` is the network's human-readable part.
     """
     bits = 8 * len(program)
-    chars = -(-bits // 5)
+    chars = (bits + 4) // 5  # rounded up
     padding_bits = 5 * chars - bits
     number = int.from_bytes(program, "big") << padding_bits
     values = [version, *_five_bit_values(number, chars)]
@@ -144,7 +144,8 @@ def _five_bit_values(number: int, count: int) -> list[int]:
 
     The most significant group comes first.
     """
-    return [number >> 5 * place & 31 for place in reversed(range(count))]
+    places = reversed(range(count))
+    return [(number >> (5 * place)) & 31 for place in places]
 
 
 def _program(version: int, values: Sequence[int]) -> bytes:
@@ -154,9 +155,9 @@ def _program(version: int, values: Sequence[int]) -> bytes:
     """
     number = 0
     for value in values:
-        number = number << 5 | value
+        number = (number << 5) | value
     size, padding_bits = divmod(5 * len(values), 8)
-    padding = number & (1 << padding_bits) - 1
+    padding = number & ((1 << padding_bits) - 1)
     if padding_bits > 4 or padding:
         raise DecodeError("wrong padding")
     sizes: Sequence[int] = range(2, 41)
@@ -186,5 +187,5 @@ def _polymod(hrp: str, values: Sequence[int]) -> int:
     low_bits = [ord(char) & 31 for char in hrp]
     check = 1
     for value in (*high_bits, 0, *low_bits, *values):
-        check = (check & 0x1FFFFFF) << 5 ^ value ^ _GENERATOR_SUMS[check >> 25]
+        check = ((check & 0x1FFFFFF) << 5) ^ value ^ _GENERATOR_SUMS[check >> 25]
     return check

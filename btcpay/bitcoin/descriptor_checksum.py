@@ -27,14 +27,14 @@ def checksum(script: str) -> str:
     values = [*_expand(script), *[0] * CHECKSUM_CHARS]
     polymod = _polymod(values) ^ 1
     places = reversed(range(CHECKSUM_CHARS))
-    return "".join(BECH32[polymod >> 5 * place & 31] for place in places)
+    return "".join(BECH32[(polymod >> (5 * place)) & 31] for place in places)
 
 
 def _polymod(values: Sequence[int]) -> int:
     """Returns BIP380's `descsum_polymod` of the values."""
     check = 1
     for value in values:
-        check = (check & 0x7FFFFFFFF) << 5 ^ value ^ _GENERATOR_SUMS[check >> 35]
+        check = ((check & 0x7FFFFFFFF) << 5) ^ value ^ _GENERATOR_SUMS[check >> 35]
     return check
 
 

@@ -67,9 +67,9 @@ def target_of(bits: int) -> int:
     size = bits >> 24
     mantissa = bits & 0x007FFFFF
     if size <= 3:
-        target = mantissa >> 8 * (3 - size)
+        target = mantissa >> (8 * (3 - size))
     else:
-        target = mantissa << 8 * (size - 3)
+        target = mantissa << (8 * (size - 3))
     if target < 1 << 256:
         return target
     return 0
@@ -83,14 +83,14 @@ def bits_of(target: int) -> int:
     """
     size = (target.bit_length() + 7) // 8
     if size <= 3:
-        mantissa = target << 8 * (3 - size)
+        mantissa = target << (8 * (3 - size))
     else:
-        mantissa = target >> 8 * (size - 3)
+        mantissa = target >> (8 * (size - 3))
     # The sign bit must stay 0. If the mantissa would set it, it is shifted by one byte.
     if mantissa & _SIGN_BIT:
         mantissa = mantissa >> 8
         size = size + 1
-    return size << 24 | mantissa
+    return (size << 24) | mantissa
 
 
 def build_header(

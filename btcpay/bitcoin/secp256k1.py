@@ -4,9 +4,9 @@ The arithmetic is not constant-time. It must be used for public data only, never
 secrets.
 """
 
-import itertools
 from collections.abc import Iterator, Sequence
 from functools import cache, reduce
+from itertools import islice
 from typing import NamedTuple, Self
 
 # SEC 2's p: the order of the field of the coordinates.
@@ -161,14 +161,16 @@ def _sums(rows: list[list[_Affine]]) -> list[_Affine]:
     all of them. Raises _SameX for two equal or opposite ones.
     """
     while any(len(row) > 1 for row in rows):
-        pairs = [
-            pair for row in rows for pair in zip(row[::2], row[1::2], strict=False)
-        ]
+        pairs: list[tuple[_Affine, _Affine]] = []
+        for row in rows:
+            pairs += zip(row[::2], row[1::2], strict=False)
         sums = iter(_add_pairs(pairs))
-        rows = [
-            [*itertools.islice(sums, len(row) // 2), *row[len(row) & ~1 :]]
-            for row in rows
-        ]
+        shorter_rows = []
+        for row in rows:
+            pair_count = len(row) // 2
+            last_without_pair = row[2 * pair_count :]
+            shorter_rows.append([*islice(sums, pair_count), *last_without_pair])
+        rows = shorter_rows
     return [row[0] for row in rows]
 
 
