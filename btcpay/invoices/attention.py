@@ -1,6 +1,5 @@
 """Decides whether invoices need the owner's attention, after their payments change."""
 
-import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -8,6 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from btcpay import hooks
+from btcpay.invoices.happenings import happenings_of
 from btcpay.invoices.part_work import Work, isolate
 from btcpay.invoices.status import figures, invoice_of, unapplied_sats, verdict_on
 from btcpay.merchants.account import dust_limit_of
@@ -15,7 +15,6 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import NewEvent, News, publish
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import reason_for, stake_sats
-from btcpay.settlement.history import Happening
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import BadRow
 from btcpay.values.money import stored_amount, to_minor, value_of
@@ -24,12 +23,10 @@ from storage import at_once
 from storage.database import Database, Values, group_by
 from storage.models import Event, Invoice
 from storage.queries import attentions, blocks, events, invoices, payments
-from storage.queries.events import Kind
 
 log = logging.getLogger(__name__)
 
 _ATTENTION = News(EventKind.INVOICE_ATTENTION)
-_REFUNDED = (Kind.REFUND_SENT, Kind.REFUND_AGAIN, Kind.REFUND_UNDONE)
 Reasons = dict[str, str | None]
 
 
@@ -217,7 +214,7 @@ def _decide(
     for part, hook in hooks.by_part(hooks.InvoiceSums).items():
         overpaid_sats += _recount_sats(db, part, hook, row, now, is_alone)
     invoice = replace(invoice_of(row), overpaid_sats=overpaid_sats)
-    history = _happenings(case.history)
+    history = happenings_of(case.history)
     reason = reason_for(invoice, verdict, history, dust_limit_of(row.script))
     if reason is None:
         return _Decision(case, None, 0)
@@ -279,35 +276,3 @@ def _state_of(decision: _Decision) -> dict[str, Any]:
         "attention": decision.reason,
         "stake_sats": decision.at_stake_sats,
     }
-
-
-def _happenings(history: Iterable[Event]) -> list[Happening]:
-    happenings = []
-    for entry in history:
-        happening = _happening(entry)
-        if happening is not None:
-            happenings.append(happening)
-    return happenings
-
-
-def _happening(entry: Event) -> Happening | None:
-    """Converts an event of the invoice's history to the value that settlement uses.
-
-    Returns None for a reorganisation that undid an output before it counted as a
-    payment. Raises BadRow if the event's detail is no JSON.
-    """
-    try:
-        kind = entry.kind
-        detail = json.loads(entry.detail)
-    except ValueError:
-        raise BadRow(f"{entry.detail!r} is no detail of an event") from None
-    if kind == Kind.REORGANISED:
-        if "id" in detail:
-            return Happening("undone", detail["txid"])
-        return None
-    if kind == Kind.PAID and "settled_reason" in detail:
-        return Happening("settled")
-    if kind in _REFUNDED:
-        outpoint = f"{detail['txid']}:{detail['vout']}"
-        return Happening(kind, outpoint, detail["amount_sats"])
-    return Happening(kind, detail.get("txid", ""))

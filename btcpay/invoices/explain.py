@@ -100,6 +100,7 @@ def _reason_lines(story: Story) -> Lines:
 
 
 def _output(output: Output) -> str:
+    """Describes an output: its amount, where it is, its fee rate, its payment."""
     where = "waits in the mempool"
     if output.vanished_ms:
         where = f"gone since {iso_ms(output.vanished_ms)}: replaced or dropped"
@@ -120,6 +121,7 @@ def _output(output: Output) -> str:
 
 
 def _facts(kind: str, detail: str) -> str:
+    """Describes the detail (JSON) of a history entry, after a colon; "" if it has none."""
     facts: dict[str, Any] = json.loads(detail)
     parts = []
     if "amount_sats" in facts:

@@ -1,0 +1,48 @@
+"""Converts the history of an invoice to the events that `btcpay.settlement` uses."""
+
+import json
+from collections.abc import Iterable
+
+from btcpay.settlement.history import Happening
+from btcpay.values.errors import BadRow
+from storage.models import Event
+from storage.queries.events import Kind
+
+_REFUNDED = (Kind.REFUND_SENT, Kind.REFUND_AGAIN, Kind.REFUND_UNDONE)
+
+
+def happenings_of(history: Iterable[Event]) -> list[Happening]:
+    """Returns the events of the history that can require attention, in its order.
+
+    `history` has the rows of the query `events.OF_MONEY`. Raises BadRow if the detail of
+    an event is no JSON.
+    """
+    happenings = []
+    for entry in history:
+        happening = _happening(entry)
+        if happening is not None:
+            happenings.append(happening)
+    return happenings
+
+
+def _happening(entry: Event) -> Happening | None:
+    """Converts an event of the invoice's history to the value that settlement uses.
+
+    Returns None for a reorganisation that undid an output before it counted as a
+    payment. Raises BadRow if the event's detail is no JSON.
+    """
+    try:
+        kind = entry.kind
+        detail = json.loads(entry.detail)
+    except ValueError:
+        raise BadRow(f"{entry.detail!r} is no detail of an event") from None
+    if kind == Kind.REORGANISED:
+        if "id" in detail:
+            return Happening("undone", detail["txid"])
+        return None
+    if kind == Kind.PAID and "settled_reason" in detail:
+        return Happening("settled")
+    if kind in _REFUNDED:
+        outpoint = f"{detail['txid']}:{detail['vout']}"
+        return Happening(kind, outpoint, detail["amount_sats"])
+    return Happening(kind, detail.get("txid", ""))
