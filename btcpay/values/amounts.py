@@ -12,6 +12,12 @@ import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 
+from btcpay.values.currency_signs import (
+    SIGNS,
+    WITH_LAKHS,
+    WITH_LARGE_PRICES,
+    WITH_POINT,
+)
 from btcpay.values.money import CODES, places_of, round_money
 
 # Maximum length in characters. It is checked first, since normalising a long text takes seconds.
@@ -19,82 +25,6 @@ LONGEST_AMOUNT = 40
 _MOST_DECIMALS = 9  # as in the API, which accepts fractions of a cent
 _MOST_DIGITS = 15  # before the decimal mark
 
-# Currency signs after NFKC, in lower case. Several currencies share one: `$` in an Australian shop
-# is the Australian dollar.
-_SIGNS = {
-    "$": "USD AUD CAD NZD HKD SGD TWD MXN ARS CLP COP BBD BMD BND BSD BZD CUP DOP FJD GYD JMD KYD"
-    " LRD NAD SBD SRD SVC TTD UYU XCD CVE MOP NIO TOP WST",
-    "us$": "USD",
-    "a$": "AUD",
-    "au$": "AUD",
-    "c$": "CAD NIO",
-    "ca$": "CAD",
-    "can$": "CAD",
-    "nz$": "NZD",
-    "hk$": "HKD",
-    "s$": "SGD",
-    "nt$": "TWD",
-    "mx$": "MXN",
-    "ar$": "ARS",
-    "r$": "BRL",
-    "\u20ac": "EUR",
-    "euro": "EUR",
-    "euros": "EUR",
-    "\u00a3": "GBP EGP FKP GIP LBP SDG SHP SSP SYP",
-    "\u00a5": "JPY CNY",
-    "\u5186": "JPY",
-    "\u5143": "CNY TWD HKD",
-    "kr": "SEK NOK DKK ISK",
-    "\u20b9": "INR",
-    "rs": "INR PKR LKR NPR MUR SCR",
-    "\u20a8": "INR PKR LKR NPR MUR SCR",
-    "\u20a9": "KRW KPW",
-    "\uc6d0": "KRW KPW",
-    "\u20bd": "RUB",
-    "\u20ba": "TRY",
-    "tl": "TRY",
-    "\u20b4": "UAH",
-    "\u20aa": "ILS",
-    "\u20ab": "VND",
-    "\u20b1": "PHP",
-    "\u0e3f": "THB",
-    "\u20a6": "NGN",
-    "\u20a1": "CRC",
-    "\u20b2": "PYG",
-    "\u20b8": "KZT",
-    "\u20ae": "MNT",
-    "\u20ad": "LAK",
-    "\u20bc": "AZN",
-    "\u20be": "GEL",
-    "\u20b5": "GHS",
-    "\u09f3": "BDT",
-    "\u17db": "KHR",
-    "z\u0142": "PLN",
-    "k\u010d": "CZK",
-    "ft": "HUF",
-    "lei": "RON MDL",
-    "\u043b\u0432": "BGN",
-    "r": "ZAR",
-    "rp": "IDR",
-    "rm": "MYR",
-    "s/": "PEN",
-    "fr": "CHF",
-    "sfr": "CHF",
-    "ksh": "KES",
-    "\u20bf": "",  # these signs are of no ISO 4217 currency
-    "btc": "",
-    "sat": "",
-    "sats": "",
-    "\u00a2": "",
-    "%": "",
-}
-# signs that can end with a point, as in `Rs.50`
-_WITH_POINT = frozenset(["rs", "kr", "fr", "sfr", "rp", "ksh", "s/"])
-# currencies whose users write 1,00,000
-_WITH_LAKHS = frozenset(["INR", "PKR", "BDT", "NPR", "LKR", "BTN"])
-# Currencies with three decimals whose prices are thousands. So `25.000` may well mean 25000, and is
-# refused as ambiguous.
-_WITH_LARGE_PRICES = frozenset(["IQD"])
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'", "\u02bc": "'", "\u060c": ","}
 # invisible direction marks and joiners; this service's own pages contain some
 _UNSEEN = re.compile("[\u061c\u200b-\u200f\u2060\u2066-\u2069\ufeff]")
@@ -155,7 +85,7 @@ def _read_number(number: str, currency: str) -> Decimal | None:
         amount = _with_decimals(number, currency)
     else:
         amount = _without_decimals(number)
-    if amount is None and currency in _WITH_LAKHS:
+    if amount is None and currency in WITH_LAKHS:
         return _read(_LAKHS.fullmatch(number), places_of(currency))
     return amount
 
@@ -206,7 +136,7 @@ def _may_be_a_decimal_point(match: re.Match[str]) -> bool:
     """
     is_close = match.end(1) == match.start(2)
     word, point, _ = match[1].rpartition(".")
-    return bool(point) and is_close and word.casefold() not in _WITH_POINT
+    return bool(point) and is_close and word.casefold() not in WITH_POINT
 
 
 def _refuse_other_sign(sign: str, currency: str) -> None:
@@ -216,10 +146,10 @@ def _refuse_other_sign(sign: str, currency: str) -> None:
     """
     word = sign.casefold().rstrip(".")
     is_code = word == currency.casefold()
-    is_sign = currency in _SIGNS.get(word, "").split()
+    is_sign = currency in SIGNS.get(word, "").split()
     if not sign or is_code or is_sign:
         return
-    is_of_other = word in _SIGNS or word.upper() in CODES
+    is_of_other = word in SIGNS or word.upper() in CODES
     if is_of_other:
         raise NotAnAmount(foreign=sign)
     raise NotAnAmount
@@ -254,7 +184,7 @@ def _with_decimals(number: str, currency: str) -> Decimal | None:
     whole = plain[1]
     mark = plain[2]
     decimals = plain[3] or ""
-    has_small_prices = places == 3 and currency not in _WITH_LARGE_PRICES
+    has_small_prices = places == 3 and currency not in WITH_LARGE_PRICES
     is_decimal_point = mark == "." and has_small_prices
     if grouped and not is_decimal_point:
         thousands = Decimal(whole + decimals)
