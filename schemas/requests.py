@@ -129,13 +129,17 @@ class NewPaymentLink(Body):
 
     @validates_schema
     def fits_mode(self, data: Mapping[str, Any], **_: Any) -> None:
+        """Raises ValidationError if the amounts do not fit the mode or each other.
+
+        A fixed link has an amount, a flexible one may have a minimum and a maximum.
+        """
         mode = _mode_of(data)
         if mode == "fixed" and "amount_usd" not in data:
             raise ValidationError("is required when amount_mode is fixed", "amount_usd")
-        unfit = ["amount_usd"]
+        names_of_other_mode = ["amount_usd"]
         if mode == "fixed":
-            unfit = ["min_amount_usd", "max_amount_usd"]
-        for name in unfit:
+            names_of_other_mode = ["min_amount_usd", "max_amount_usd"]
+        for name in names_of_other_mode:
             if name in data and "amount_mode" not in data:
                 raise ValidationError(
                     f"amount_usd makes the price fixed: leave it or {name} out"

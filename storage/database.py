@@ -175,11 +175,11 @@ class Database:
         On PostgreSQL it is READ COMMITTED: a query that reads a row in order to change
         it must lock the row with `for_update()`.
         """
+        access: AbstractContextManager[None] = self._write_queue
+        if self.is_server:
+            access = self.borrow_connection()
         try:
-            with (
-                self.borrow_connection() if self.is_server else self._write_queue,
-                self.connection.atomic(),
-            ):
+            with access, self.connection.atomic():
                 yield
         except PeeweeException:
             self.is_doubtful = True

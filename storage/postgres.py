@@ -92,6 +92,7 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         return cursor
 
     def _run_queue(self) -> None:
+        """Sends the queued statements in one network round trip, and empties the queue."""
         statements = self._queue.statements
         self._queue.statements = []
         connection = self.connection()

@@ -154,6 +154,11 @@ def _search_ahead(
 def _move(
     db: Database, row: Merchant, network: Network, used: list[int], after: int
 ) -> Move:
+    """Returns the advance of the merchant's counter to `after`.
+
+    `used` are the indexes of the used addresses that were found. Raises CommandError if
+    the account is of another network.
+    """
     refuse_other_network(stored_account(row.descriptor), network)
     first = tuple(
         derive(row.descriptor, index, network) for index in range(ADDRESSES_TO_SHOW)

@@ -158,16 +158,20 @@ def prepare(
     with closing(open_database(url)) as db:
         _derive_again(db, settings.network)
         moves = plan(db, settings, skip, clock, present.counters)
-        accounts = {row.account_key for row in db.rows(merchants.ALL)}
-        lost_accounts = present.names.keys() - accounts
-        lost_names = sorted(present.names[account] for account in lost_accounts)
         programs = [row.command for row in db.rows(receivers.LIST) if row.command]
-        agree(moves, lost_names, programs)
+        agree(moves, _lost_names(db, present), programs)
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)
             meta.put_time(db, meta.Key.RESTORED_MS, clock())
     return Restored(migrated, moves)
+
+
+def _lost_names(db: Database, present: OldDatabase) -> list[str]:
+    """Returns the names of merchants that the present database has, and the backup lacks."""
+    accounts = {row.account_key for row in db.rows(merchants.ALL)}
+    lost_accounts = present.names.keys() - accounts
+    return sorted(present.names[account] for account in lost_accounts)
 
 
 def _derive_again(db: Database, network: Network) -> None:
@@ -182,6 +186,7 @@ def _derive_again(db: Database, network: Network) -> None:
 
 
 def _require_own(merchant: Merchant, invoice: Invoice, network: Network) -> None:
+    """Raises CommandError unless the invoice has its address and script of the account."""
     subject = f"nothing was changed: invoice {invoice.id} of {merchant.name}"
     try:
         script = stored_account(merchant.descriptor).script(invoice.address_index)

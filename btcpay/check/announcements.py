@@ -116,6 +116,7 @@ class Announcements:
                 self._unapplied = ()
 
     def _apply_all(self, report: Report) -> None:
+        """Applies the transactions to each invoice that they match."""
         # A failure in `report` makes the run fail. A forged transaction must not do so,
         # so only the new statuses are copied from this report.
         scratch = Report()

@@ -138,6 +138,7 @@ class CatchUp(BlockReader):
         undo_above(self.db, self.settings, height, self.now())
 
     def _catch_up(self, report: Report) -> None:
+        """Reads the unread blocks, or skips them while nothing can be paid."""
         # Skipped blocks are never read. A clock that is ahead would make new blocks look
         # old, so the corrected time is used.
         now = self._now()

@@ -78,6 +78,7 @@ def _watched_invoice(
     outputs: Sequence[Output],
     now: datetime,
 ) -> WatchedInvoice:
+    """Converts the row to a WatchedInvoice. `outputs` are those without a payment yet."""
     present = [output for output in outputs if output.vanished_ms is None]
     present_sats = sum(output.amount_sats for output in present)
     waiting_since = [

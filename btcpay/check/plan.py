@@ -173,19 +173,28 @@ def shares(
     available = max(0, allowance.left - reserved_now)
     minutely = min(allowance.minutely, allowance.per_hour / 60)
     minutely = max(0.0, minutely - reserved / 60)
+    opened = [invoice for invoice in candidates if invoice.opened_at > NEVER]
     for_pages = minutely
     if others_wait:
         for_pages = minutely * PAGES_PART
     for_others = minutely
-    last_look_at = now - SEEN_WITHIN
-    for invoice in candidates:
-        if invoice.opened_at > NEVER:
-            last_look_at = max(last_look_at, invoice.checked_at, invoice.failed_at)
-            if is_waiting(invoice, now):
-                for_others = minutely * (1 - PAGES_PART)
+    if any(is_waiting(invoice, now) for invoice in opened):
+        for_others = minutely * (1 - PAGES_PART)
+    last_look_at = _last_look_at(opened, now)
     calls_for_pages = _calls_between(last_look_at, now, for_pages)
     calls_for_others = _calls_between(now - MINUTE, now, for_others)
     return Shares(min(available, calls_for_pages), min(available, calls_for_others))
+
+
+def _last_look_at(opened: Iterable[WatchedInvoice], now: datetime) -> datetime:
+    """Returns when the last look for one of these pages was made, or failed.
+
+    Returns SEEN_WITHIN before now if that is later.
+    """
+    last_look_at = now - SEEN_WITHIN
+    for invoice in opened:
+        last_look_at = max(last_look_at, invoice.checked_at, invoice.failed_at)
+    return last_look_at
 
 
 def _calls_between(since: datetime, now: datetime, minutely: float) -> int:

@@ -71,17 +71,21 @@ class RunRecord:
             if report.has_tip:
                 meta.put(db, Key.PREVIEWS_LATE, late)
             meta.put(db, Key.LISTENS, listens)
-            meta.put_time(db, Key.RAN_MS, report.began_at or now)
-            if report.read_at:
-                meta.put_time(db, Key.READ_MS, report.read_at)
-            self._put_completed(db, now)
-            if self._tip_since:
-                meta.put(db, Key.TIP_SINCE, self._tip_since)
-                self._tip_since = None
+            self._put_times(db, report, now)
             are_totals_due = self._are_totals_old(now) or self._has_failures()
             if not is_like_before or are_totals_due:
                 self._put_totals(db)
                 self._totals_at = now
+
+    def _put_times(self, db: Database, report: Report, now: datetime) -> None:
+        """Stores the run's times, and the time of a new tip if there is one."""
+        meta.put_time(db, Key.RAN_MS, report.began_at or now)
+        if report.read_at:
+            meta.put_time(db, Key.READ_MS, report.read_at)
+        self._put_completed(db, now)
+        if self._tip_since:
+            meta.put(db, Key.TIP_SINCE, self._tip_since)
+            self._tip_since = None
 
     def silence(self, db: Database, tip: str, mark: str) -> timedelta:
         """Returns how long `tip` has been the tip, by a clock that is never set; 0 if unknown.

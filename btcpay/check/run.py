@@ -63,6 +63,7 @@ class Checker(CatchUp):
         return report
 
     def _run(self, ids: Sequence[str] | None, report: Report) -> None:
+        """Does the work of `run`, without its limits and measurements."""
         is_known = self.follow(report)
         self.settle_deep(report)
         if self.hear:
@@ -187,6 +188,7 @@ class Checker(CatchUp):
         return Look(row.id, mempool, asked_at, ahead)
 
     def _note_failed_look(self, row: Invoice, error: Exception, report: Report) -> None:
+        """Logs, reports and stores that a look for the invoice has failed."""
         log.warning("invoice %s could not be looked for: %s", row.id, reason_of(error))
         now = self.now()
         (invoice,) = watched_invoices(self.db, self.settings, now, [row])
@@ -209,6 +211,7 @@ class Checker(CatchUp):
         return min(look.asked_at, tip_at) - look.ahead
 
     def _apply(self, look: Look, report: Report) -> None:
+        """Stores the changes that the mempool's response causes in the invoice."""
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
@@ -241,6 +244,7 @@ class Checker(CatchUp):
         return any(output.first_seen_ms > since for output in missing)
 
     def _compare_clocks(self, report: Report) -> None:
+        """Reports how far this machine's clock is ahead of the sources' clocks."""
         ahead = self._ahead(self.now())
         report.clock_ahead_s = ahead // timedelta(seconds=1)
         if ahead:

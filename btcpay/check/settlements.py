@@ -120,6 +120,7 @@ def history_of(
 
 
 def _detail(change: Change) -> dict[str, Any]:
+    """Returns the detail of the change's history entry (`Kind` of queries/events.py)."""
     output = change.after
     detail: dict[str, Any] = {
         "txid": output.txid,

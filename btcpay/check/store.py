@@ -43,6 +43,7 @@ def _output_key(output: Output, row: Invoice) -> Values:
 
 
 def _output_columns(output: Output, row: Invoice) -> Values:
+    """Returns the parameters of the statement `payments.PUT_OUTPUT`."""
     columns = _output_key(output, row) | {
         "merchant_id": row.merchant_id,
         "amount_sats": output.amount_sats,

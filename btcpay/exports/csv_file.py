@@ -89,6 +89,7 @@ def cells(record: Row) -> list[str]:
 
 
 def _cell(value: object, is_sum: bool) -> str:
+    """Returns a value as the text of a cell. A sum needs no protection by `defuse`."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -39,7 +39,11 @@ def label_lines(db: Database, merchant: Merchant) -> Iterator[str]:
 
 
 def _labels_of(row: Invoice, outputs: list[Output]) -> Iterator[Row]:
-    # The text is reference and description in one line; the invoice's id if both are empty.
+    """Yields the labels of an invoice's address, transactions and outputs.
+
+    Their text is the reference and the description in one line, or else the invoice's
+    id.
+    """
     words = f"{row.reference or ''} {row.description or ''}".split()
     text = " ".join(words) or row.id
     yield label_of("addr", row.deposit_address, text)

@@ -118,6 +118,7 @@ def koinly(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[st
 
 
 def _koinly_line(record: Row) -> list[str]:
+    """Returns the cells of a record, in the order of KOINLY."""
     received_at = datetime.fromisoformat(record["received_at"])
     label = "income"
     if record["amount_sats"] < 0:
@@ -150,6 +151,7 @@ def beancount(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator
 
 
 def _transaction(record: Row) -> str:
+    """Returns a record as a beancount transaction of two postings."""
     btc = record["amount_btc"]
     value = record["value_at_receipt"]
     currency = record["currency"]

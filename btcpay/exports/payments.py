@@ -81,6 +81,7 @@ def _payments(
     before_ms: int,
     page: int,
 ) -> Iterator[Row]:
+    """Yields the records of the core's payments, `page` rows at a time."""
     span: Values = {"merchant_id": merchant.id, "before": before_ms}
     for rows in keyset.pages(db, exports.PAYMENTS, page, from_ms, **span):
         span |= {"first_ms": rows[0].created_ms, "last_ms": rows[-1].created_ms}
@@ -88,7 +89,8 @@ def _payments(
         by_payment = group_by(outputs, lambda output: output.payment_id)
         recorded_ms: dict[str, int] = {}
         for event in db.rows(exports.RECORDS_OF_PAGE, **span):
-            recorded_ms[json.loads(event.detail)["id"]] = event.happened_ms
+            payment_id = json.loads(event.detail)["id"]
+            recorded_ms[payment_id] = event.happened_ms
         for row in rows:
             yield _record(merchant, row, by_payment[row.id], recorded_ms.get(row.id))
 
@@ -99,6 +101,7 @@ def _record(
     outputs: list[Output],
     recorded_ms: int | None,
 ) -> Row:
+    """Returns the dictionary with COLUMNS of a payment."""
     record = record_of(merchant, row, row.amount_sats) | {
         "recorded_ms": None,
         "invoice_id": row.address_invoice_id,

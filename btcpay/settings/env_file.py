@@ -126,6 +126,10 @@ def changed_text(text: str, changes: Mapping[str, str]) -> str:
 
 
 def _line(name: str, value: str) -> str:
+    """Returns a line NAME=value, with quotes if they are needed.
+
+    Raises SettingsError if no line can contain the value.
+    """
     for quote in ("", '"', "'"):
         line = f"{name}={quote}{value}{quote}"
         try:

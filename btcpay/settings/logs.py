@@ -36,13 +36,12 @@ class JsonLines(logging.Formatter):
         try:
             # orjson takes a tenth of the time, and each request has a log line
             encoded = orjson.dumps(line)
-        except (
-            TypeError
-        ):  # a lone surrogate, as in a malformed header, cannot be encoded in UTF-8
+        except TypeError:
+            # A lone surrogate, as in a malformed header, cannot be encoded in UTF-8.
             return json.dumps(line)
-        # Escaped, because standard error may have an encoding other than UTF-8.
         if encoded.isascii():
             return encoded.decode()
+        # Escapes other characters: standard error may have an encoding other than UTF-8.
         return json.dumps(line)
 
 

@@ -49,17 +49,31 @@ def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Ou
     merged = []
     for outpoint, output in outputs.items():
         replaced_at = replaced_times.get(output.txid, now)
-        vanished_at = output.vanished_at
-        if vanished_at is not None:
-            vanished_at = min(vanished_at, now)
-        updated = replace(
-            output,
-            first_seen_at=min(output.first_seen_at, replaced_at, now),
-            vanished_at=vanished_at,
-            spent_height=scan.spent.get(outpoint, output.spent_height),
-        )
-        merged.append(updated)
+        spent_height = scan.spent.get(outpoint, output.spent_height)
+        merged.append(_corrected(output, replaced_at, spent_height, now))
     return merged
+
+
+def _corrected(
+    output: Output,
+    replaced_at: datetime,
+    spent_height: int | None,
+    now: datetime,
+) -> Output:
+    """Returns the output with this `spent_height`, and with no time after `now`.
+
+    It was first seen at `replaced_at` if that is earlier: then an earlier transaction,
+    which this one replaces, was first seen.
+    """
+    vanished_at = output.vanished_at
+    if vanished_at is not None:
+        vanished_at = min(vanished_at, now)
+    return replace(
+        output,
+        first_seen_at=min(output.first_seen_at, replaced_at, now),
+        vanished_at=vanished_at,
+        spent_height=spent_height,
+    )
 
 
 def _missing(known_outputs: Sequence[Output], scan: Scan) -> set[tuple[str, int]]:
