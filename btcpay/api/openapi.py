@@ -102,6 +102,7 @@ def _add_resources(spec: APISpec, operations: Iterable[Operation]) -> None:
 
 
 def _operation(name: str, operation: Operation) -> dict[str, Any]:
+    """Returns the description of an operation. Its view's docstring is the summary."""
     summary = (operation.view.__doc__ or "").splitlines()[0]
     answers = {"200": _success(operation, summary)}
     if operation.method == "POST":
@@ -149,6 +150,7 @@ def _status() -> dict[str, Any]:
 
 
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    """Returns the operation's parameters: a header, an id in the path, or a query."""
     if operation.method == "POST":
         schema = {
             "type": "string",
@@ -185,6 +187,7 @@ def _id_parameter(resource: type[Resource]) -> dict[str, Any]:
 
 
 def _errors(operation: Operation) -> list[str]:
+    """Returns the codes of the errors that the operation may respond with."""
     writes = operation.method == "POST"
     applies = {
         "invalid_request": operation.accepts,

@@ -129,6 +129,7 @@ def _data_name(kind: Kind) -> str:
 
 
 def _operation(kind: Kind) -> dict[str, Any]:
+    """Returns the description of the request that sends an event to a webhook."""
     return {
         "operationId": f"on-{kind.value.replace('.', '-').replace('_', '-')}",
         "tags": ["events"],
@@ -165,6 +166,7 @@ def _schema(kind: Kind) -> Schema:
 
 
 def _data(kind: Kind) -> Schema:
+    """Returns the schema of the event's `data`: the resource, and values beside it."""
     if kind.resource in PART_RESOURCES:
         return whole(
             {kind.resource: component(kind.resource.title(), "The resource, whole.")}

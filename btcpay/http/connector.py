@@ -82,6 +82,7 @@ class _Race:
         self._error: OSError | None = None
 
     def run(self) -> socket.socket:
+        """Starts the attempts, and returns the first connection that succeeds."""
         try:
             while self._addresses or self._pending_sockets():
                 now_s = time.monotonic()
@@ -104,6 +105,7 @@ class _Race:
         return [cast(socket.socket, key.fileobj) for key in keys]
 
     def _start(self, address: Address) -> None:
+        """Starts to connect to the address, without waiting for the result."""
         family, kind, protocol, _, peer = address
         try:
             sock = socket.socket(family, kind, protocol)

@@ -172,6 +172,7 @@ class Rate:
             return None
 
     def _refresh(self) -> None:
+        """Calls all sources, and caches the price on which enough of them agree."""
         with ThreadPoolExecutor(max_workers=max(1, len(self.sources))) as pool:
             answers = list(pool.map(self._fetch, self.sources))
         prices = [price for price in answers if price is not None]

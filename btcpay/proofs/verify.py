@@ -122,6 +122,10 @@ def _check_coinbase(coinbase: Tx, evidence: Evidence, header: Header) -> None:
 
 
 def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
+    """Raises ProofFailed if the branch does not lead from the transaction to the root.
+
+    `name` is what messages call the transaction.
+    """
     is_node_sized = len(tx.without_witness) == NODE_BYTES
     require(not is_node_sized, f"{name} is as long as a Merkle node")
     depth = len(branch.merkle)

@@ -56,11 +56,7 @@ def trace_requests(
             counters.count_answer(operation, status, took_s)
             caller = g.get("caller")
             if caller and caller.key_id.startswith(ID_PREFIX):
-                error_code = ""
-                if status >= 400:
-                    error_code = g.get("error_code", "")
-                for each in request_logs:
-                    each.note(caller.key_id, operation, status, error_code, took_s)
+                _note(request_logs, caller.key_id, operation, status, took_s)
             if log.isEnabledFor(logging.INFO):
                 method = environ["REQUEST_METHOD"]
                 fields = _fields(caller, method, operation, status, took_s)
@@ -71,6 +67,21 @@ def trace_requests(
         return application(environ, begin_answer)
 
     return serve
+
+
+def _note(
+    request_logs: Sequence[RequestLog],
+    key_id: str,
+    operation: str,
+    status: int,
+    took_s: float,
+) -> None:
+    """Adds a request with an API key to the parts' logs."""
+    error_code = ""
+    if status >= 400:
+        error_code = g.get("error_code", "")
+    for each in request_logs:
+        each.note(key_id, operation, status, error_code, took_s)
 
 
 def _fields(
