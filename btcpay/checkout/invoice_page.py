@@ -122,7 +122,7 @@ def _confirmations(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _sums_due(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
-    """Returns what is missing, and what to pay now, in satoshis and in currencies.
+    """Returns the missing amount and the amount to pay now, in satoshis and in currencies.
 
     `is_dust`: True if less than the dust limit is missing.
     """

@@ -87,7 +87,7 @@ class LinkCookie:
     def remember(self, response: Response, link_id: str, invoice_id: str) -> None:
         """Sets the cookie with this invoice's id.
 
-        The cookie lasts as long as a new invoice of a payment link.
+        The cookie expires after the same time as a new invoice of a payment link.
         """
         response.set_cookie(
             COOKIE,

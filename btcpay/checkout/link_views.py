@@ -74,7 +74,7 @@ class LinkViews:
             return self._link_page(link, refusal, texts)
 
     def show_price(self, id: str) -> Response:
-        """Returns the exchange rate, with which the page's script converts the amount."""
+        """Returns the exchange rate as JSON. The page's script converts amounts with it."""
         return json_response(rate_of(self.service, self._link(id)))
 
     def _link(self, id: str) -> links.LinkToPay:

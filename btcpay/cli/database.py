@@ -179,7 +179,7 @@ def _agree(
     lost_merchants: list[str],
     programs: list[str],
 ) -> None:
-    """Prints what the restore will change, and asks for confirmation unless `yes`.
+    """Prints the changes that the restore will make. Asks for confirmation unless `yes`.
 
     Raises click.Abort if the user declines. Raises CommandError if merchants would be
     lost and `yes` is set, since their loss must be confirmed at a prompt.

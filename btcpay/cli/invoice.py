@@ -225,7 +225,7 @@ def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
 @click.option("--reason", required=True, help="Kept with the invoice.")
 @with_shell
 def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
-    """Accept what was received, late or short, as payment of the invoice."""
+    """Accept late or too small payments as full payment of the invoice."""
     manual.settle(shell.db, shell.settings, invoice_id, reason, shell.now)
     say(f"settled {invoice_id}")
 

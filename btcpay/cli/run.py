@@ -23,7 +23,7 @@ from storage.steps import STEPS, steps
 from storage.versions import version
 
 ORDER = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
-# These are on unless the settings say `off`.
+# These settings are on unless the environment or the settings file says `off`.
 ON_BY_DEFAULT = ("BLOCKTILL_MERCHANT_PAGES", "BLOCKTILL_GREENFIELD")
 
 

@@ -35,7 +35,7 @@ def supervise(stop: Stop, every_s: int) -> None:
     check_words = ["--watch", str(every_s)]
 
     def serve() -> None:
-        # As in `wsgi`, where the level of gunicorn's log was not known yet.
+        # `wsgi` sets this level too, but was loaded before the level of gunicorn's log was known.
         logging.root.setLevel(logging.getLogger("gunicorn.error").level)
         to_json(logging.root)
         service.run()

@@ -75,7 +75,7 @@ def webhook_add(
 @webhook.command("list")
 @with_json_shell
 def webhook_list(shell: Shell) -> None:
-    """List all receivers, with the number of events that wait, and why one is disabled."""
+    """List all receivers, with the number of waiting events, and why one is disabled."""
     rows = []
     for row in shell.db.rows(LIST):
         kinds = json.loads(row.kinds or "null")

@@ -59,7 +59,7 @@ def start_url(db: Database, base_url: str, token: str = "") -> str | None:
 def is_open(db: Database, token: str) -> bool:
     """True if `token` is that of the setup link and no merchant exists yet.
 
-    This does not use up the token.
+    The call does not use up the token.
     """
     return is_setup_token(db, token) and not db.rows(merchants.ALL)
 

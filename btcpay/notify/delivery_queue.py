@@ -140,7 +140,7 @@ class DeliveryQueue:
         answer: Answer,
         is_disabled: bool,
     ) -> None:
-        """Updates the queue after an attempt: whether it ends, and what it loads next.
+        """Updates the queue after an attempt.
 
         - If the receiver is up, the queue may make several attempts at the same time. If
           it was only testing the receiver, all waiting deliveries are loaded.

@@ -31,9 +31,9 @@ class Kind(StrEnum):
 
     @property
     def resource(self) -> str:
-        """The name of the resource: `invoice`, `payment`, `payment_link` or another.
+        """The name of the resource: `invoice`, `payment` or `payment_link`.
 
-        Other names are those of parts' resources (of optional plug-ins), such as `refund`.
+        Parts (optional plug-ins) have other resources, such as `refund`.
         """
         return self.partition(".")[0]
 

@@ -105,9 +105,9 @@ class Shop:
         return self._command("merchant", "login", MERCHANT).strip()
 
     def refund(self, *words: str) -> Json:
-        """Runs `blocktill refund` with these arguments, and returns its JSON.
+        """Runs `blocktill refund` with these arguments, and returns the JSON that it prints.
 
-        A command is needed because the API cannot create refunds.
+        A command is necessary since the API cannot create refunds.
         """
         return dict(json.loads(self._command("refund", *words, "--json")))
 

@@ -85,7 +85,7 @@ def check(
     clock_is_right: bool,
     new_peers: bool,
 ) -> None:
-    """Read new blocks, look at the mempool, settle what is paid, deliver webhooks and mail.
+    """Read new blocks, look at the mempool, settle paid invoices, deliver webhooks and mail.
 
     Exit status 0 if every block is read and nothing failed, else 1.
     """

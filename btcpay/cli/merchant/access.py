@@ -186,7 +186,7 @@ def login(shell: Shell, merchant: str, till: bool) -> None:
 
 
 def _opens(till_only: bool) -> str:
-    """Returns the word for what a session opens: all pages, or only the till."""
+    """Returns "till" for a session that opens only the till, else "everything"."""
     if till_only:
         return "till"
     return "everything"

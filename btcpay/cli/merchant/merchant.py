@@ -134,7 +134,7 @@ def show_first_addresses(
 @merchant.command("list")
 @with_json_shell
 def merchant_list(shell: Shell) -> None:
-    """List all merchants, with next and highest paid address, gap limits needed and noted."""
+    """List all merchants: next address, highest paid address, needed and noted gap limit."""
     rows = []
     for row in shell.db.rows(merchants.ALL):
         gap = gap_of_merchant(shell.db, row)

@@ -43,7 +43,7 @@ NO_MAIL: Values = {"address": None, "receipts": 0, "evening": 0}
 def brand(
     shell: Shell, merchant: str, logo: BinaryIO | None, clear: bool, **texts: str | None
 ) -> None:
-    """Show or set what a merchant's pages look like."""
+    """Show or set the look of a merchant's pages: name, logo, colour and contact."""
     content = None
     if logo:
         # One byte more than the maximum, to detect a file that is too large.

@@ -117,7 +117,10 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
 
 
 def is_private(file: Path) -> bool:
-    """True if the file exists, only its owner can write it, and others cannot read it."""
+    """True if the file exists, and its mode lets nobody but its owner and group read it.
+
+    Also, nobody but the owner may write to the file.
+    """
     return file.exists() and not file.stat().st_mode & BEYOND_GROUP_READING
 
 

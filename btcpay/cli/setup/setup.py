@@ -125,9 +125,9 @@ class _SetupRun(Interview):
         self.present = parse(self.text, str(self.file))
 
     def run(self) -> None:
-        """Asks for the settings, then creates what the shop needs and does not exist yet.
+        """Asks for the settings, then creates the parts of the shop that are missing.
 
-        This may be the system user, the folder, the database, the settings file and the
+        They may be the system user, the folder, the database, the settings file and the
         systemd units. If this method is interrupted, it can be run again.
         """
         self._show_file()

@@ -165,7 +165,10 @@ def start(texts: Mapping[str, str]) -> None:
 
 
 def systemctl(*words: str) -> None:
-    """Runs systemctl. Raises CommandError, with its error output, if it fails."""
+    """Runs systemctl with these arguments.
+
+    If systemctl fails, raises CommandError with the error output of systemctl.
+    """
     result = subprocess.run(
         [SYSTEMCTL, *words],
         capture_output=True,

@@ -37,7 +37,7 @@ class Probe:
       shows the chain.
     - `blindness`: the reason why the explorer does not show unconfirmed payments; "" if
       it shows them.
-    - `remedy`: what the operator should do about that.
+    - `remedy`: advice for the operator about the trouble or the blindness.
     - `is_foreign`: True if the explorer is on another network.
     - `is_spent`: True if our hourly quota of calls to explorers is used up.
     - `height`, `tip_at`: the height and the time of the explorer's last block.

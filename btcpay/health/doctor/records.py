@@ -112,8 +112,9 @@ def attention(shop: Shop, db: Database) -> Iterator[Finding]:
 def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a finding for each merchant: yellow if the wallet's gap limit is nearly used.
 
-    A wallet stops searching after as many unused addresses in a row as its gap limit. So
-    it does not show payments to later addresses.
+    A wallet searches for payments until it has found a number of unused addresses in a
+    row. This number is its gap limit. The wallet does not show payments to later
+    addresses.
     """
     for merchant in db.rows(merchants.ALL):
         yield _gap(db, merchant)

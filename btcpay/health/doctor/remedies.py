@@ -1,4 +1,4 @@
-"""Tells what to do about explorers and price sources that do not work."""
+"""Advises the operator about explorers and price sources that do not work."""
 
 from btcpay.values.errors import BadStatus, Compressed, WebPage
 
@@ -11,10 +11,10 @@ MOVED = range(300, 400)
 
 
 def remedy_for(error: Exception, setting: str, usual: str) -> str:
-    """Returns what the operator should do about an explorer's or a price source's error.
+    """Returns advice for the operator about an error of an explorer or a price source.
 
-    `setting` is the environment variable that names the source. `usual` is returned
-    unless the error is a redirect, a web page or a compressed response.
+    `setting` is the environment variable that names the source. `usual` is the advice
+    for all errors except a redirect, a web page and a compressed response.
     """
     if isinstance(error, BadStatus) and error.status in MOVED:
         return (

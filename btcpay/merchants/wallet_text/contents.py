@@ -32,7 +32,7 @@ class TextProblem(StrEnum):
 class TextRefused(CommandError):
     """The text is damaged, or has no account that can be used.
 
-    The message says why. For a known problem, it also says what to export instead.
+    The message says why. For a known problem, it also names the text to export instead.
     """
 
     def __init__(self, message: str, problem: TextProblem = TextProblem.OTHER) -> None:

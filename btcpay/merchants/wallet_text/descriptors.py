@@ -146,9 +146,9 @@ def take_descriptor(
 ) -> None:
     """Adds the account of a descriptor to the contents, or the reason why it is left out.
 
-    `name` and `is_internal` are what the file says about it, as in Candidate. Raises
-    TextRefused if the checksum is wrong, or if the descriptor is invalid and has no
-    checksum.
+    `name` is the account's name in the file, or "". `is_internal` is True if the file
+    says that the addresses are for change. Raises TextRefused if the checksum is wrong,
+    or if the descriptor is invalid and has no checksum.
     """
     has_checksum = found.checksum is not None
     if has_checksum and not _is_intact(found):

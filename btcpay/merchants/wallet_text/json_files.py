@@ -183,7 +183,7 @@ def _name_of(place: JsonPath, node: Object) -> str:
 
 
 def _keys_of(contents: Contents, place: JsonPath, node: Object) -> Iterator[LoneKey]:
-    """Yields the keys in the object's fields, with what the object says about them."""
+    """Yields the keys in the object's fields, with origin, script type and name."""
     coin = _ledger_coin(node)
     if coin and coin not in LEDGER_COINS:
         contents.leave_out(OTHER_COIN, TextProblem.OTHER_COIN)

@@ -49,7 +49,7 @@ _ACCOUNT_PATH = re.compile(
 
 
 class LoneKey(NamedTuple):
-    """A key that is in no descriptor, with what the text says about it.
+    """A key that is in no descriptor, with its script type and its name.
 
     `script_type` is None if the text does not give one. `name` is the key's name in the
     wallet's file; "" if it has no name there.

@@ -1,4 +1,4 @@
-"""Recognises the wallet that a text comes from, and says what to export there instead."""
+"""Recognises the wallet that a text comes from, and advises which text to export from it."""
 
 import re
 from typing import NamedTuple
@@ -142,7 +142,10 @@ def refuse_unreadable(text: str) -> None:
 
 
 def what_to_export(text: str) -> str:
-    """Returns advice on what to export, with the menu items of the wallet if it is recognised."""
+    """Returns advice on which text to export.
+
+    If the wallet is recognised, the advice has the menu items that lead to this text.
+    """
     wallet = wallet_of(text)
     if wallet is None:
         return _ANY_EXPORT

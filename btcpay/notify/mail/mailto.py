@@ -54,9 +54,9 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
 def mail_link(to: str | None, subject: str, body: str) -> str:
     """Returns a link (RFC 6068) that opens a mail in the user's mail program.
 
-    The lines of `body` must end with CR and LF. A valid address is converted as for
-    mails that this service sends (to ASCII), since mail programs differ in how they
-    treat other characters. An invalid address stays as it is.
+    `to` is the recipient's address; None leaves the recipient open. A valid address is
+    converted to ASCII, since some mail programs do not accept other characters. An
+    invalid address stays as it is. The lines of `body` must end with CR and LF.
     """
     try:
         address = checked_address(to or "")

@@ -62,7 +62,7 @@ def evening(
     pages_url: str | None,
     language: str,
 ) -> MailText:
-    """Returns the evening mail to a merchant: the day's sales, and what needs attention.
+    """Returns the evening mail to a merchant, with the day's sales and a warning if needed.
 
     - `before`: the previous day; None on the shop's first day. The mail shows the sales of
       that whole day too, since some may have come after that day's own mail was sent.

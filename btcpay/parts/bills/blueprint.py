@@ -40,7 +40,7 @@ class BillToPay:
     is_for_one = True
 
     def order(self, service: Service, _text: str) -> Order:
-        """Returns the order for what is left to pay.
+        """Returns the order for the unpaid amount.
 
         The page of a bill has no field for an amount, so the text is ignored. Raises
         LinkRefused if the bill is not open, or if a payment is on its way.
@@ -51,7 +51,7 @@ class BillToPay:
     def lock(self, service: Service, order: Order) -> None:
         """Locks the bill's row until the caller's transaction ends.
 
-        Raises LinkRefused if `order` is no longer what is left to pay.
+        Raises LinkRefused if the unpaid amount is no longer that of `order`.
         """
         bill = service.db.get(queries.LOCKED, id=self.id)
         if _order_of(service, bill) != order:

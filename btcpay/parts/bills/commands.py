@@ -107,9 +107,10 @@ def end(shell: Shell, bill_id: str) -> None:
 @click.option("--skip", is_flag=True, help="Make none of the bills that it has missed.")
 @with_shell
 def resume(shell: Shell, bill_id: str, skip: bool) -> None:
-    """Go on with a series that waits for you: it missed more than a year, or was undone.
+    """Go on with a series of bills that waits for your decision.
 
-    The next check makes the bills that the series has missed, a year of them at most.
+    A series waits if it has missed more than a year of bills, or if its bills were undone. The
+    next check makes the missed bills, a year of them at most.
     """
     first = undoing.resume(shell.db, bill_id, shell.now, skip)
     next_at = "none"

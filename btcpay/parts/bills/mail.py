@@ -114,7 +114,7 @@ def text_of(
     language: str,
     zone: tzinfo,
 ) -> MailText:
-    """Returns the mail with this name, without a footer.
+    """Returns the mail `name` ("new", "soon", "overdue" or "paid"), without a footer.
 
     `renews_ms` is the time when the series creates its next bill, in unix milliseconds;
     None if it creates none.

@@ -1,4 +1,4 @@
-"""The page *Today*: received and pending money, what needs attention, and the shop's health."""
+"""The page *Today*: received and pending money, things to do, and the shop's health."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -64,7 +64,8 @@ class PasswordViews:
         rows = service.db.rows(merchants.ALL)
         if not rows:
             return self._begin()
-        # Of several merchants the session is of the first until one is chosen.
+        # If there are several merchants, the session is that of the first one until the owner
+        # chooses one.
         secret = sessions.log_in_owner(
             service.db,
             rows[0].id,

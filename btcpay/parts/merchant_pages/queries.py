@@ -151,7 +151,11 @@ class Session(sessions.Session):
 
 
 def _inbox() -> Any:
-    """Returns a subquery for the ids of what needs attention of the outer query's merchant."""
+    """Returns a subquery for the ids of things that need the merchant's attention.
+
+    They are invoices, and rows of parts (optional plug-ins). The merchant is that of the
+    outer query.
+    """
     ids: Any = Attention.select(Attention.invoice_id).where(
         Attention.merchant_id == Merchant.id
     )
@@ -213,7 +217,7 @@ def _begins(column: ColumnBase) -> Expression:
     )
 
 
-# Of the invoices with exactly this reference, the newest thousand.
+# The newest thousand invoices with exactly this reference.
 _OF_REFERENCE = (
     Invoice.select(Invoice.id)
     .where(_OWN_INVOICE & (Invoice.reference == param("begin")))

@@ -71,9 +71,10 @@ def gratuity_percents(visit: Visit) -> list[str]:
 
 
 def read_gratuity(visit: Visit, amount: Decimal) -> Decimal:
-    """Returns the gratuity that the form chooses; 0 if the shop does not offer it.
+    """Returns the gratuity that was chosen in the form.
 
-    Raises GratuityRefused if the customer has entered a gratuity that is not an amount.
+    Returns 0 if none was chosen, or if the shop does not offer the chosen one. Raises
+    GratuityRefused if the customer has entered a gratuity that is not an amount.
     """
     choice = visit.form.get("tip", "")
     if choice == OTHER_GRATUITY and gratuity_percents(visit):
@@ -85,7 +86,7 @@ def read_gratuity(visit: Visit, amount: Decimal) -> Decimal:
 
 
 def gratuity_of(visit: Visit, amount: Decimal, percent: str) -> Decimal:
-    """Returns the gratuity of this percentage; 0 if the shop does not offer the percentage."""
+    """Returns `percent` percent of the amount; 0 if the shop does not offer this percentage."""
     number = 0
     if percent in gratuity_percents(visit):
         number = int(percent)

@@ -31,7 +31,7 @@ class RefundRequest(NamedTuple):
 
     - `invoice_id`: None if only a shop's plug-in knows what was paid. Then
       `amount_sats` is required.
-    - `amount_sats`: the sum of the refund. None means what is left to send back.
+    - `amount_sats`: the sum of the refund. None means the sum that is left to send back.
     - `id`: the refund's id, derived from a form's id, so that a form that is sent twice
       creates one refund; None if there is no form.
     - `left_sats`: the number of satoshis that were left to send back when the form was

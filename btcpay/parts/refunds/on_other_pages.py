@@ -102,7 +102,10 @@ def invoice_card(
 
 
 def sale_note(state: str) -> str:
-    """Returns the note in the list of sales about a refund. `state` is the refund's status."""
+    """Returns the note about a sale's refund, such as "Refunded", for the list of sales.
+
+    `state` is the refund's status.
+    """
     texts = {
         RefundStatus.REQUESTED: gettext("Refund: waiting for the address"),
         RefundStatus.READY: gettext("Refund: to be sent"),
@@ -114,8 +117,8 @@ def sale_note(state: str) -> str:
 def _error_of(visit: Visit) -> str:
     """Returns the error about the entered amount or reason; "" if there is none.
 
-    The URL contains what was entered, not the error's text. Otherwise anybody could
-    compose a URL that shows a text of their choice.
+    The URL contains the entered amount or the invisible character, not the error's text.
+    Otherwise anybody could compose a URL that shows a text of their choice.
     """
     outcome = visit.query.get("done")
     query = visit.query

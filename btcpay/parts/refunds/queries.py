@@ -55,7 +55,7 @@ _WITH_INVOICE = rows_as(
 WITH_INVOICE = _WITH_INVOICE.where(_THIS)
 OF_STORE = Refund.select().where(_THIS & eq(Refund.store_id))
 OF_INVOICE = _WITH_INVOICE.where(eq(Refund.invoice_id)).order_by(_OLDEST)
-# Those in blocks, in block order.
+# The invoice's refunds that are in blocks, in block order.
 SENT_OF_INVOICE = _WITH_INVOICE.where(
     eq(Refund.invoice_id), Refund.sent_height.is_null(False)
 ).order_by(Refund.sent_height, Refund.seq)

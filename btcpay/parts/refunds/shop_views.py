@@ -54,10 +54,9 @@ class _Sum(NamedTuple):
     money: Money | None = None
 
     def money_of(self, part_sats: int) -> Money | None:
-        """Returns the money from which `part_sats`, a part of the sum, were converted.
+        """Returns the part of `money` that belongs to `part_sats`, a part of `sats`.
 
-        Returns None if the sum was not converted from money, or if that money is less
-        than half the currency's smallest unit.
+        Returns None if there is no money, or if the result rounds to nothing.
         """
         if self.money is None or not self.sats:
             return None
@@ -135,7 +134,8 @@ def _sum_of_variant(
             if "customAmount" not in body:
                 raise ValidationError("is required", "customAmount")
             return _sum_of(service, body["customAmount"], body["customCurrency"])
-    # What came is converted at the order's price, and sent back at the current price.
+    # The received sum is converted to money at the order's price, and the money to satoshis
+    # at the current price.
     currency = amount_due(order).currency
     worth_then = Decimal(came_sats) * price_of(order) / SATS_PER_BTC
     price_now = live_price(service.prices, service.now(), currency).in_currency

@@ -186,7 +186,7 @@ def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
 
 
 def _paid_sats(entries: list[ChainTx], script: bytes) -> int:
-    """Returns the sum of what the transactions pay to the script, in satoshis."""
+    """Returns the satoshis that the transactions pay to the script."""
     sats = 0
     for entry in entries:
         for output in entry.tx.outputs:

@@ -75,8 +75,8 @@ class DownloadSlots:
     - `most`: the number of slots.
     - `least_pace`: the pace in bytes per second that a client must keep.
     - `slow_s`: a client that is this many seconds behind `least_pace` loses its slot if
-      another client needs one. If there are several such clients, the slowest does. A
-      client that was faster than the pace for a while gets no credit for it.
+      another client needs one. If there are several such clients, only the slowest loses
+      its slot. A client that was faster than the pace for a while gets no credit for it.
     - `clock`: returns seconds.
     """
 

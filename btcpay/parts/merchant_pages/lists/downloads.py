@@ -82,8 +82,8 @@ def make_link(visit: Visit) -> Response:
                 last_day=number_of(last),
                 expires_ms=to_ms(visit.now + LINK_LIFE),
             )
-    # Not below /merchant, since proxies may restrict that path to the merchant's
-    # network.
+    # The path is not below /merchant, since proxies may restrict that path to the
+    # merchant's network.
     url = f"{visit.service.settings.base_url}/file/{visit.form_secret()}?lang={current_language()}"
     return show(visit, db.get(sessions.FILE, id=id), url)
 

@@ -1,4 +1,4 @@
-"""Searches the merchant's invoices and payments, and returns what it finds page by page."""
+"""Searches the merchant's invoices and payments, and returns the found rows page by page."""
 
 import re
 from collections.abc import Mapping

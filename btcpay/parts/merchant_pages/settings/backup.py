@@ -1,4 +1,4 @@
-"""The page of backups: what a backup contains, and its download by the owner."""
+"""The page of backups, on which the owner downloads a backup."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ UNAVAILABLE = 503
 
 
 def show(visit: Visit, problem: str = "") -> Response:
-    """Shows what a backup contains, and a button that downloads a backup.
+    """Shows the contents of a backup, and a button that downloads a backup.
 
     `problem` is the reason, in English, why no backup could be made. Raises NotFound if
     the session is not the owner's.
