@@ -204,6 +204,11 @@ def test_sqlite_keeps_what_it_has_answered(db):
 
 
 @about_sqlite
+def test_a_new_sqlite_file_has_small_pages(db):
+    assert db.connection.execute_sql("PRAGMA page_size").fetchone()[0] == 2048
+
+
+@about_sqlite
 def test_a_library_that_is_too_old_is_named_before_a_file_is_touched(
     url, tmp_path, monkeypatch
 ):
