@@ -163,8 +163,10 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None, template_folder="web/pages/templates")
     app.extensions["blocktill"] = service
+    folder = None
     file = sqlite_path(settings.database_url)
-    folder = file and file.parent
+    if file:
+        folder = file.parent
     figures = Figures(service.db, service.limiter.is_complete, service.now, folder)
     collectors = [service.counters, figures]
     app.extensions["metrics"] = functools.partial(MetricsServer, collectors)

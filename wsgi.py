@@ -21,7 +21,9 @@ from btcpay.settings.settings import read
 from btcpay.web.pages.render import warm
 
 # Our log lines contain none of these, so they are not collected (Logging HOWTO, "Optimization").
-logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+logging.logThreads = False
+logging.logProcesses = False
+logging.logMultiprocessing = False
 logging._srcfile = None
 logging.basicConfig(level=logging.getLogger("gunicorn.error").level or logging.INFO)
 to_json(logging.root)

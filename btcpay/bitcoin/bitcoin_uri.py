@@ -6,6 +6,7 @@ harmless, since its checksum fails.
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from urllib.parse import unquote
 
 from btcpay.bitcoin.wire import DecodeError
@@ -86,27 +87,36 @@ def addresses_of(text: str) -> list[str]:
             "malformed", f"it has more than {MAX_CHARACTERS} characters"
         )
     path, _, query = strip_scheme(strip_unseen(text)).partition("?")
-    address = _trim_address(unquote(path))
     parameters = _parameters(query)
     for name, _ in parameters:
         if name.startswith("req-"):
             raise InvalidAddress(
                 "demanding", f"it demands {name[:40]!a}, which is not known here"
             )
-    candidates = []
-    if address:
-        candidates.append(address)
-    for name, value in parameters:
-        if value and name in _ADDRESS_PARAMETERS:
-            candidates.append(_trim_address(value))
-    if not candidates:
-        candidates = [value for name, value in parameters if name in _OTHER_PARAMETERS]
+    candidates = _candidates(path, parameters)
     for kind, pattern in _OTHER_KINDS.items():
         if any(pattern.match(candidate) for candidate in candidates):
             raise InvalidAddress(kind, _REASONS[kind])
     if not candidates:
         raise InvalidAddress("malformed", "there is nothing in it")
     return candidates
+
+
+def _candidates(path: str, parameters: Sequence[tuple[str, str]]) -> list[str]:
+    """Returns the texts of a URI that may be addresses.
+
+    If there are none, returns the values of its parameters for other kinds of payment.
+    """
+    candidates = []
+    address = _trim_address(unquote(path))
+    if address:
+        candidates.append(address)
+    for name, value in parameters:
+        if value and name in _ADDRESS_PARAMETERS:
+            candidates.append(_trim_address(value))
+    if candidates:
+        return candidates
+    return [value for name, value in parameters if name in _OTHER_PARAMETERS]
 
 
 def _is_unseen(char: str) -> bool:

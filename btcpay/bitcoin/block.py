@@ -145,7 +145,7 @@ def _scan_inputs(raw: bytes, at: int, count: int, spent: set[bytes]) -> int:
         spent.add(raw[at : at + 36])
         size = raw[at + 36]
         if size < 0xFD:
-            at += size + 41
+            at += size + 41  # with outpoint, length and sequence: 36 + 1 + 4
         else:
             size, at = _read_compact_size(raw, at + 36)
             at += size + 4

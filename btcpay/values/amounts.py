@@ -98,11 +98,17 @@ def with_ascii_digits(text: str) -> str:
     """
     if _hides_digits(text):
         raise NotAnAmount
-    visible = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
-    plain = "".join(
-        _MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in visible
-    )
+    visible = _UNSEEN.sub("", text)
+    normalized = unicodedata.normalize("NFKC", visible)
+    plain = "".join(map(_ascii_sign, _UNSEEN.sub("", normalized)))
     return " ".join(plain.split())
+
+
+def _ascii_sign(sign: str) -> str:
+    """Returns the ASCII digit or mark for a sign; the sign itself if it is neither."""
+    if sign in _MARKS:
+        return _MARKS[sign]
+    return str(unicodedata.decimal(sign, sign))
 
 
 def parse_whole_number(text: str, low: int, high: int) -> int:

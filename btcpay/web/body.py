@@ -30,8 +30,8 @@ def read_body(max_bytes: int | None = None) -> bytes:
     None, the maximum is that of the settings. Raises InvalidRequest if the body arrives
     incomplete, or if the request has a Transfer-Encoding other than `chunked`.
     """
-    # Werkzeug silently truncates a chunked body at MAX_CONTENT_LENGTH. That is one byte
-    # more than the limit, so that the excess is noticed.
+    # Werkzeug silently truncates a chunked body at its own limit. So its limit is one byte
+    # more than `max_bytes`, and a longer body is noticed.
     if max_bytes is None:
         max_bytes = current_app.config["MAX_CONTENT_LENGTH"] - 1
     else:

@@ -177,21 +177,30 @@ class Esplora(Endpoint, Explorer):
         none.
         """
         if history.lacks_mempool(self._quota, self.name):
-            try:
-                return history.search_history(self, address, script)
-            except FetchError as error:
-                if history.is_missing(error):
-                    history.forget_lack(self._quota, self.name)
-                raise
+            return self._search_history(address, script)
         path = f"/address/{address}/txs/mempool"
         try:
             return self.fetch(path, mempool_page(script), is_look=True)
         except FetchError as error:
-            if not history.is_missing(error):
+            is_path_missing = history.is_missing(error)
+            if not is_path_missing:
                 raise
         mempool = history.search_history(self, address, script)
         history.note_lack(self._quota, self.name)
         return mempool
+
+    def _search_history(self, address: str, script: bytes) -> Mempool:
+        """Searches the list of the address's transactions for unconfirmed outputs.
+
+        If the path of this list is missing too, the next look-up tries the path of the
+        mempool again.
+        """
+        try:
+            return history.search_history(self, address, script)
+        except FetchError as error:
+            if history.is_missing(error):
+                history.forget_lack(self._quota, self.name)
+            raise
 
     def is_used(self, address: str) -> bool:
         self.require_network()

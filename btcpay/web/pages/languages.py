@@ -29,14 +29,18 @@ def install(app: App) -> None:
     is Markup.
     """
     env = app.jinja_env
-    env.trim_blocks = env.lstrip_blocks = True
+    env.trim_blocks = True
+    env.lstrip_blocks = True
     env.add_extension("jinja2.ext.i18n")
+
+    def translate(text: str) -> str:
+        return catalog(current_language()).gettext(text)
+
+    def translate_number(singular: str, plural: str, number: int) -> str:
+        return catalog(current_language()).ngettext(singular, plural, number)
+
     env.install_gettext_callables(  # type: ignore[attr-defined]
-        lambda text: catalog(current_language()).gettext(text),
-        lambda singular, plural, number: catalog(current_language()).ngettext(
-            singular, plural, number
-        ),
-        newstyle=True,
+        translate, translate_number, newstyle=True
     )
     env.filters["bitcoin"] = bitcoin
     env.filters["without_direction_marks"] = without_direction_marks
