@@ -53,14 +53,14 @@ def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T
     The rows of one set are in the query's order. The query must have no LIMIT, because
     on PostgreSQL it would apply to the rows of all sets together.
     """
-    many = list(values_list)
-    if _is_one_by_one(db, many):
+    all_values = list(values_list)
+    if _is_one_by_one(db, all_values):
         all_rows: list[T] = []
-        for values in many:
+        for values in all_values:
             all_rows += db.rows(query, **values)
         return all_rows
     with db.borrow_connection(), as_peewee_errors:
-        statement, cursor = db.execute(query, many, _OfMany)
+        statement, cursor = db.execute(query, all_values, _OfMany)
         return statement.rows_of(cursor)
 
 
@@ -69,14 +69,14 @@ def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
 
     No two sets may refer to the same row.
     """
-    many = list(values_list)
-    if _is_one_by_one(db, many):
+    all_values = list(values_list)
+    if _is_one_by_one(db, all_values):
         row_count = 0
-        for values in many:
+        for values in all_values:
             row_count += db.run(query, **values)
         return row_count
     with db.borrow_connection(), as_peewee_errors:
-        _, cursor = db.execute(query, many, _OfMany)
+        _, cursor = db.execute(query, all_values, _OfMany)
         return int(cursor.rowcount)
 
 
@@ -86,11 +86,11 @@ def queue(db: Database, query: Query, values_list: Iterable[Values]) -> None:
     If there is only one set, `Database.queue` runs the query, which may save a network
     round trip.
     """
-    many = list(values_list)
-    if len(many) == 1:
-        db.queue(query, **many[0])
+    all_values = list(values_list)
+    if len(all_values) == 1:
+        db.queue(query, **all_values[0])
     else:
-        run(db, query, many)
+        run(db, query, all_values)
 
 
 def _is_one_by_one(db: Database, values_list: Sequence[Values]) -> bool:

@@ -36,7 +36,7 @@ LOCK_WAIT_S = 10
 SHORT_WAIT_MS = (
     100  # how long `write_if_free` waits for other processes; a commit takes less
 )
-_AS_IT_IS = nullcontext()
+_NULL_CONTEXT = nullcontext()
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -247,7 +247,7 @@ class Database:
         transactions that lock many rows could deadlock.
         """
         if self.is_server:
-            return _AS_IT_IS
+            return _NULL_CONTEXT
         return self.write()
 
     def borrow_connection(self) -> AbstractContextManager[None]:
@@ -257,7 +257,7 @@ class Database:
         """
         if self.is_server and self.connection.is_closed():
             return self._borrow(self._places)
-        return _AS_IT_IS
+        return _NULL_CONTEXT
 
     @property
     def has_lost_connection(self) -> bool:

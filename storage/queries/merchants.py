@@ -75,7 +75,9 @@ COUNTING = Merchant.select(Merchant.id, Merchant.currency, Merchant.timezone).wh
 )
 CURRENCIES = Merchant.select(Merchant.currency).distinct()
 
-SAY_GAP = Merchant.update(params(Merchant.wallet_gap_limit)).where(eq(Merchant.id))
+SET_GAP_LIMIT = Merchant.update(params(Merchant.wallet_gap_limit)).where(
+    eq(Merchant.id)
+)
 
 # A brand's columns. The logo's bytes are read only to serve the image.
 _LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256, Brand.contact)

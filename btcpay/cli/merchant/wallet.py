@@ -70,7 +70,7 @@ def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
     """
     row = find_merchant(shell.db, merchant)
     if limit is not None:
-        shell.db.run(merchants.SAY_GAP, id=row.id, wallet_gap_limit=limit)
+        shell.db.run(merchants.SET_GAP_LIMIT, id=row.id, wallet_gap_limit=limit)
         row = replace(row, wallet_gap_limit=limit)
     needed_limit = gap_of_merchant(shell.db, row).limit
     noted_limit = row.wallet_gap_limit

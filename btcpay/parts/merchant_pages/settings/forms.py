@@ -92,7 +92,7 @@ FORMS = {
     "wallet": Form(
         {"wallet_gap_limit": _gap_limit},
         lambda visit, gap: visit.service.db.run(
-            merchants.SAY_GAP, id=visit.merchant_id, **gap
+            merchants.SET_GAP_LIMIT, id=visit.merchant_id, **gap
         ),
     ),
     "mail": Form(
