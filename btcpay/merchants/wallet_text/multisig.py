@@ -200,9 +200,9 @@ def take_scheme(contents: Contents, text: str, origins: Sequence[str] = ()) -> N
     if threshold is None:
         _take_single_scheme(contents, keys, flags)
         return
-    between = {text[left.end() : right.start()] for left, right in pairwise(matches)}
-    if between - {"-"}:
-        raise TextRefused(_SCHEME_UNKNOWN)
+    for left, right in pairwise(matches):
+        if text[left.end() : right.start()] != "-":
+            raise TextRefused(_SCHEME_UNKNOWN)
     function = "sortedmulti"
     if "keeporder" in flags:
         function = "multi"

@@ -64,14 +64,21 @@ def show_edit(visit: Visit, id: str) -> Response:
     """
     link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
     texts = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
-    amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
-    names = ["goal", *AMOUNTS[1:], *SUGGESTED]
-    for name, amount in zip(names, [link.goal, *amounts], strict=False):
-        if amount:
-            texts[name] = formats.plain(
-                Decimal(amount), link.currency, languages.current_language()
-            )
+    language = languages.current_language()
+    for name, amount in _stored_amounts(link).items():
+        texts[name] = formats.plain(amount, link.currency, language)
     return show_form(visit, link=link, entries=texts)
+
+
+def _stored_amounts(link: PaymentLink) -> dict[str, Decimal]:
+    """Returns the stored amounts of a link that can be changed, by the form's field."""
+    stored = {
+        "goal": link.goal,
+        "min_amount": link.min_amount,
+        "max_amount": link.max_amount,
+        **dict(zip(SUGGESTED, (link.suggested or "").split(), strict=False)),
+    }
+    return {name: Decimal(text) for name, text in stored.items() if text}
 
 
 def make(visit: Visit, id: str = "") -> Response:
@@ -238,16 +245,15 @@ def _update(visit: Visit, link: PaymentLink, body: dict[str, Any]) -> str:
     Needs an exchange rate only if amounts have changed. So texts can be changed while
     no rate is available.
     """
-    new_amounts = [
-        body.get("min_amount_usd"),
-        body.get("max_amount_usd"),
-        *body["suggested"],
-    ]
-    old_amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
-    is_same = new_amounts == [amount and Decimal(amount) for amount in old_amounts]
-    prices = visit.service.prices
+    stored = _stored_amounts(link)
+    suggested = [stored[name] for name in SUGGESTED if name in stored]
+    is_same = (
+        body.get("min_amount_usd") == stored.get("min_amount")
+        and body.get("max_amount_usd") == stored.get("max_amount")
+        and body["suggested"] == suggested
+    )
     price = None
     if not is_same:
-        price = live_price(prices, visit.now, link.currency)
+        price = live_price(visit.service.prices, visit.now, link.currency)
     edit(visit.service.db, link, body, price, visit.dust_limit_sats)
     return link.id

@@ -227,11 +227,11 @@ _OF_REFERENCE = (
 
 
 def _searches(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
-    """Returns the queries that find rows by id, address, txid and reference.
+    """Returns the queries that find rows, by "id", "address", "txid" and "reference".
 
-    They match the beginning of an id, an address or a txid, and a whole reference. The
-    query by txid finds an invoice even if the transaction is unconfirmed or has
-    vanished.
+    The first three match the beginning of an id, an address or a txid, the last one a
+    whole reference. The query by txid finds an invoice even if the transaction is
+    unconfirmed or has vanished.
     """
     invoice_id = Invoice.id if model is Invoice else Payment.address_invoice_id
     paid_to = Output.select(Output.invoice_id).where(_begins(Output.txid))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
-from itertools import count
 from typing import NamedTuple
 
 from flask import Response
@@ -35,7 +34,15 @@ class PaymentSum(NamedTuple):
 
 
 def _total(sums: Iterable[PaymentSum]) -> PaymentSum:
-    return PaymentSum(*map(sum, zip(PaymentSum(), *sums, strict=True)))
+    total = PaymentSum()
+    for each in sums:
+        total = PaymentSum(
+            total.payments + each.payments,
+            total.unpriced + each.unpriced,
+            total.received_sats + each.received_sats,
+            total.value_minor + each.value_minor,
+        )
+    return total
 
 
 class SalesReport(NamedTuple):
@@ -59,10 +66,15 @@ class SalesReport(NamedTuple):
 
     def top(self) -> int:
         """Returns the number at the top of the chart: round, and in units of the currency."""
-        unit = 10 ** places_of(self.currency)
-        most = max(took.value_minor for took in self.by_day.values())
-        edges = (number * 10**zeros for zeros in count() for number in ROUND)
-        return int(next(edge for edge in edges if edge * unit >= most))
+        minor_per_unit = 10 ** places_of(self.currency)
+        most_minor = max(day_sum.value_minor for day_sum in self.by_day.values())
+        power_of_ten = 1
+        while True:
+            for number in ROUND:
+                top = number * power_of_ten
+                if top * minor_per_unit >= most_minor:
+                    return top
+            power_of_ten *= 10
 
 
 def sales_reports(
@@ -75,18 +87,24 @@ def sales_reports(
     have payments on these days. If `rows` has days before `first`, each report has the
     sum of those days as `before`.
     """
-    sums_of: dict[str, dict[int, PaymentSum]] = {currency: {}}
+    sums_by_currency: dict[str, dict[int, PaymentSum]] = {currency: {}}
     for row in sorted(rows, key=lambda row: row.currency):
-        day_sum = PaymentSum(*(getattr(row, name) for name in PaymentSum._fields))
-        sums_of.setdefault(row.currency, {})[row.day] = day_sum
+        sums_by_day = sums_by_currency.setdefault(row.currency, {})
+        sums_by_day[row.day] = _sum_of(row)
     reports = []
-    for code, sums in sums_of.items():
-        by_day = {day: sums.get(day, PaymentSum()) for day in range(first, last + 1)}
-        whole = _total(by_day.values())
-        before = _total(day_sum for day, day_sum in sums.items() if day < first)
-        if code == currency or whole.payments:
-            reports.append(SalesReport(code, by_day, whole, before))
+    for code, sums_by_day in sums_by_currency.items():
+        by_day = {}
+        for day in range(first, last + 1):
+            by_day[day] = sums_by_day.get(day, PaymentSum())
+        earlier = [day_sum for day, day_sum in sums_by_day.items() if day < first]
+        report = SalesReport(code, by_day, _total(by_day.values()), _total(earlier))
+        if code == currency or report.whole.payments:
+            reports.append(report)
     return reports
+
+
+def _sum_of(row: MerchantDay) -> PaymentSum:
+    return PaymentSum(row.payments, row.unpriced, row.received_sats, row.value_minor)
 
 
 def sums_to_show(

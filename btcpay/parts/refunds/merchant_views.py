@@ -69,9 +69,16 @@ def show(visit: Visit) -> Response:
     candidates = {row.id: manual.candidates(db, row) for row in ready}
     unsent = [row for row in ready if not candidates[row.id]]
     others = db.rows(queries.OTHERS_OF_MERCHANT, **own)
-    requested = [row for row in others if row.status == RefundStatus.REQUESTED]
+    requested = []
+    ended = []
+    for row in others:
+        if row.status == RefundStatus.REQUESTED:
+            requested.append(row)
+        else:
+            ended.append(row)
     uris = {row.id: payment_uri(row.address or "", row.amount_sats) for row in ready}
     urls = {row.id: RESOURCE.url_of(root, row.id) for row in requested}
+    codes = {id: qr_svg(text) for id, text in (uris | urls).items()}
     return visit.page(
         "refunds.html",
         ready=ready,
@@ -80,9 +87,9 @@ def show(visit: Visit) -> Response:
         unsent_sats=sum(row.amount_sats for row in unsent),
         uris=uris,
         urls=urls,
-        codes={id: qr_svg(text) for id, text in (uris | urls).items()},
+        codes=codes,
         requested=requested,
-        ended=[row for row in others if row.status != RefundStatus.REQUESTED],
+        ended=ended,
         worth_of=sums.worth_of,
     )
 

@@ -1,6 +1,6 @@
 """The stored API requests of each key: the latest hundred of the past week."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -81,20 +81,32 @@ def add(db: Database, new: Mapping[str, Iterable[Request]], now_ms: int) -> None
     Requests of a key that does not exist are dropped. Call this function in a database
     transaction.
     """
-    locked = at_once.rows(db, _LOCK, [{"id": id} for id in sorted(new)])
-    ids = [row.id for row in locked]
-    values: list[Values] = [{"key_id": id} for id in ids]
-    stored = {row.key_id: row.requests for row in at_once.rows(db, OF_KEY, values)}
+    ids = _lock_keys(db, sorted(new))
+    stored_texts = _stored_texts(db, ids)
     rows: list[Values] = []
     for id in ids:
-        requests = _recent(stored.get(id, "[]"), now_ms)
+        requests = _recent(stored_texts.get(id, "[]"), now_ms)
         requests += [_bounded(request) for request in new[id]]
         text = orjson.dumps(requests[-MOST_REQUESTS:]).decode()
         rows.append({"key_id": id, "written_ms": now_ms, "requests": text})
     at_once.run(db, _PUT, rows)
 
 
+def _lock_keys(db: Database, ids: Sequence[str]) -> list[str]:
+    """Locks the rows of these keys, and returns the ids of those that exist."""
+    rows = at_once.rows(db, _LOCK, [{"id": id} for id in ids])
+    return [row.id for row in rows]
+
+
+def _stored_texts(db: Database, ids: Sequence[str]) -> dict[str, str]:
+    """Returns the stored requests of these keys as JSON text, by the key's id."""
+    values: list[Values] = [{"key_id": id} for id in ids]
+    rows = at_once.rows(db, OF_KEY, values)
+    return {row.key_id: row.requests for row in rows}
+
+
 def _bounded(request: Request) -> list[Any]:
+    """Returns the values of a request with its texts cut to MOST_CHARACTERS."""
     at_ms, operation, status, error_code, took_ms = request
     operation = operation[:MOST_CHARACTERS]
     error_code = error_code[:MOST_CHARACTERS]

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from itertools import islice
 from typing import cast
 
 from btcpay.bitcoin.bitcoin_uri import strip_scheme, strip_unseen
@@ -105,14 +104,17 @@ def _in_texts(db: Database, listing: Listing, query: str, after_id: str) -> List
         list[ListedRow],
         db.rows(listing.older, **listing.values_after(place, PIECE + 1)),
     )
-    piece = rows[:PIECE]
-    matches = list(islice((row for row in piece if is_match(row, query)), SIZE))
-    last = piece[-1:]
-    if len(matches) == SIZE:
-        last = matches[-1:]
-    if last == rows[-1:]:
+    matches: list[ListedRow] = []
+    last = None
+    for row in rows[:PIECE]:
+        last = row
+        if is_match(row, query):
+            matches.append(row)
+        if len(matches) == SIZE:
+            break
+    if last is None or last is rows[-1]:  # no further rows
         return ListPage(matches)
-    return ListPage(matches, older=last[0].id, until_ms=last[0].created_ms)
+    return ListPage(matches, older=last.id, until_ms=last.created_ms)
 
 
 def is_match(row: ListedRow, query: str) -> bool:
