@@ -15,7 +15,8 @@ from werkzeug.datastructures import Headers
 
 from btcpay.values.errors import Forbidden, RateLimited
 from btcpay.values.hosts import MAX_URL_CHARACTERS, ascii_host
-from btcpay.web.rate_limits import FAILED_AUTH, VISITS, Bucket, Window
+from btcpay.web.rate_limits import FAILED_AUTH, VISITS
+from btcpay.web.rate_windows import Bucket, Window
 from btcpay.web.service import Service
 
 # The rate-limit windows that count a request. Each is a pair: a bucket and a key in this bucket.

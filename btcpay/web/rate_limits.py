@@ -1,68 +1,16 @@
 """Rate limits: how many requests a client may send in a period.
 
-A client is identified by a key, such as the id of its API key or its IP address. For
-each key a rolling window counts the requests of the last seconds. The windows are in
-the memory of the process, or in Redis, which several processes share.
+A client is identified by a key, such as the id of its API key or its IP address. The
+windows that count its requests are in the memory of the process (rate_windows.py), or in
+Redis, which several processes share (rate_limits_redis.py).
 """
 
-import math
-import threading
 import time
-from array import array
-from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from importlib.util import find_spec
 from pkgutil import resolve_name
-from typing import NamedTuple
 
-# The maximum number of windows in a bucket. They take 7 MB, and are more than the visitors of a
-# shop in an hour.
-MOST = 20_000
-
-# The times of counted requests by key, in Unix seconds. The key whose request was counted last
-# comes last.
-Hits = OrderedDict[str, "array[float]"]
-
-
-class Bucket(NamedTuple):
-    """A limit: each key may send `limit` requests in any `period_s` seconds.
-
-    A process stores the windows of MOST keys for each bucket. If a new key exceeds this
-    number, it replaces the key whose last counted request is the oldest. If the bucket
-    `is_strict`, the new key's request is refused instead.
-    """
-
-    name: str
-    limit: int
-    period_s: int
-    is_strict: bool = False
-
-
-class Window(NamedTuple):
-    """The state of a key's rolling window after a request.
-
-    `remaining` is the number of further requests that the limit allows now. `resets_s`
-    is the Unix time at which the oldest request leaves the window. `allowed` is True if
-    the limit allows this request.
-    """
-
-    limit: int
-    remaining: int
-    resets_s: float
-    allowed: bool
-
-    @property
-    def reset_s(self) -> int:
-        """The Unix time, rounded up to a second, at which the oldest request is forgotten."""
-        return math.ceil(self.resets_s)
-
-    def retry_after_s(self, now_s: float) -> int:
-        """Returns how many seconds to wait until one more request is allowed.
-
-        The result is rounded up, and never less than 1.
-        """
-        return max(1, math.ceil(self.resets_s - now_s))
-
+from btcpay.web.rate_windows import Bucket, MemoryWindows, Window
 
 READS = Bucket("read", 120, period_s=60)
 WRITES = Bucket("write", 30, period_s=60)
@@ -74,7 +22,7 @@ FAILED_AUTH = Bucket("auth", 20, period_s=60, is_strict=True)
 # Wrong passwords of all visitors together, who may have many addresses. A password that
 # a person has chosen has few enough characters to be guessed.
 FAILED_PASSWORDS = Bucket("password", 60, period_s=60)
-# Wrong passwords of a browser that the right one has let in before.
+# Wrong passwords of a browser that has logged in with the right one before.
 KNOWN_BROWSERS = Bucket("known-browser", 20, period_s=60)
 # Ten a second: enough for twenty visitors with one address, whose pages poll every two
 # seconds.
@@ -102,91 +50,6 @@ def missing_driver(store: str) -> str:
         "BLOCKTILL_RATE_LIMIT_STORE needs a driver for Redis: pip install --require-hashes"
         " -r requirements/redis.txt, in a clone of the sources"
     )
-
-
-class MemoryWindows:
-    """Rolling windows in the memory of this process. Thread-safe.
-
-    A window stores the time of each counted request, and is deleted when the last
-    request is older than the period. Each bucket has up to MOST windows. A window of a
-    new key then replaces the window whose last counted request is the oldest. If the
-    bucket `is_strict`, a new key is refused instead: otherwise clients could get rid of
-    their own window by sending requests with many other keys.
-
-    `unix_s` returns the Unix time in seconds.
-    """
-
-    def __init__(self, unix_s: Callable[[], float]) -> None:
-        self._unix_s = unix_s
-        self._buckets: defaultdict[str, Hits] = defaultdict(OrderedDict)
-        self._marks: OrderedDict[tuple[str, str, str], float] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def hit(self, bucket: Bucket, key: str, is_counted: bool, mark: str = "") -> Window:
-        """Returns the key's window after this request.
-
-        The request is counted if `is_counted` is True and the limit allows it. A
-        request whose `mark` was already counted for this key in the period is always
-        allowed, and not counted again. An empty `mark` has no effect.
-        """
-        limit = bucket.limit
-        period_s = bucket.period_s
-        with self._lock:
-            # Read under the lock, so that no other thread adds a later time first.
-            now_s = self._unix_s()
-            windows = self._buckets[bucket.name]
-            _drop_old_windows(windows, now_s, period_s)
-            hits_s = windows.get(key)
-            if hits_s is None:
-                if is_counted and bucket.is_strict and len(windows) >= MOST:
-                    return Window(limit, 0, now_s + period_s, False)
-                hits_s = array("d")
-            _forget(hits_s, now_s, period_s)
-            is_again = self._is_marked(bucket, key, mark, now_s)
-            allowed = is_again or len(hits_s) < limit
-            if is_counted and allowed and not is_again:
-                self._add_mark(bucket, key, mark, now_s)
-                hits_s.append(now_s)
-                windows[key] = hits_s
-                windows.move_to_end(key)
-                if len(windows) > MOST:
-                    windows.popitem(last=False)
-            oldest_s = hits_s[0] if hits_s else now_s
-            return Window(limit, limit - len(hits_s), oldest_s + period_s, allowed)
-
-    def _is_marked(self, bucket: Bucket, key: str, mark: str, now_s: float) -> bool:
-        marked_s = self._marks.get((bucket.name, key, mark))
-        return marked_s is not None and now_s - bucket.period_s <= marked_s <= now_s
-
-    def _add_mark(self, bucket: Bucket, key: str, mark: str, now_s: float) -> None:
-        if not mark:
-            return
-        self._marks[bucket.name, key, mark] = now_s
-        self._marks.move_to_end((bucket.name, key, mark))
-        if len(self._marks) > MOST:
-            self._marks.popitem(last=False)
-
-
-def _drop_old_windows(windows: Hits, now_s: float, period_s: float) -> None:
-    """Deletes the windows whose last counted request is older than the period.
-
-    These windows come first in `windows`, since all windows of a bucket have the same
-    period. Also deletes windows from the future, which exist if the clock was set back.
-    """
-    while windows:
-        hits_s = next(iter(windows.values()))
-        if hits_s and now_s - period_s <= hits_s[-1] <= now_s:
-            return
-        windows.popitem(last=False)
-
-
-def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:
-    """Removes times that are older than the period, or in the future.
-
-    Times are in the future if the clock was set back.
-    """
-    while hits_s and not now_s - period_s <= hits_s[0] <= now_s:
-        del hits_s[0]
 
 
 class Limiter:

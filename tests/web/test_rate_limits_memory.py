@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay.web import rate_limits
+from btcpay.web import rate_windows
 from btcpay.web.rate_limits import (
     FAILED_AUTH,
     VISITS,
     WRITES,
-    Bucket,
     Limiter,
     link_invoices,
 )
+from btcpay.web.rate_windows import Bucket
 from tests.support.builders import Seconds
 
 ME = "203.0.113.7"
@@ -32,7 +32,7 @@ def seconds():
 
 @pytest.fixture
 def limiter(seconds, monkeypatch):
-    monkeypatch.setattr(rate_limits, "MOST", MOST)
+    monkeypatch.setattr(rate_windows, "MOST", MOST)
     return Limiter("memory://", seconds)
 
 
@@ -111,7 +111,7 @@ def test_a_clock_that_is_set_back_locks_nobody_out(limiter, seconds):
 
 
 def test_valid_keys_work_while_the_memory_is_full_of_wrong_ones(shop, monkeypatch):
-    monkeypatch.setattr(rate_limits, "MOST", MOST)
+    monkeypatch.setattr(rate_windows, "MOST", MOST)
     crowd(shop.service.limiter, FAILED_AUTH)
     crowd(shop.service.limiter, VISITS)
     assert shop.get("/balance").headers["X-RateLimit-Remaining"] == "119"

@@ -12,8 +12,9 @@ import pytest
 from redis import Redis
 
 from btcpay.web import rate_limits_redis
-from btcpay.web.rate_limits import READS, WRITES, Bucket, Limiter, link_invoices
+from btcpay.web.rate_limits import READS, WRITES, Limiter, link_invoices
 from btcpay.web.rate_limits_redis import ANSWER_TIMEOUT_S, PAUSE_S
+from btcpay.web.rate_windows import Bucket
 from tests.support.builders import Live, Seconds, clean_environ, until
 from tests.support.forge import forge
 from tests.support.paths import PROJECT
