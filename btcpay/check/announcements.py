@@ -9,21 +9,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
 
 from btcpay import hooks
-from btcpay.bitcoin.block import BlockContents
-from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex
-from btcpay.chain.sources import MAX_INPUTS, AnnouncedTx, Listener
+from btcpay.bitcoin.wire import hash_from_hex
+from btcpay.chain.sources import AnnouncedTx, Listener
+from btcpay.check.announced_effects import effect_on, outputs_to
 from btcpay.check.apply import try_apply
 from btcpay.check.due import CLOSED_LATELY
-from btcpay.check.facts import conflicting_outputs, is_any_spent
+from btcpay.check.facts import conflicting_outputs
 from btcpay.check.report import Report
 from btcpay.invoices.status import inputs_of
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan, SeenOutput
 from btcpay.values.errors import BadRow
-from btcpay.values.money import MAX_MONEY_SATS
 from btcpay.values.times import to_ms
 from storage import locks
 from storage.database import Database, in_one_line
@@ -140,8 +138,8 @@ class Announcements:
         waiting = self._waiting_outputs(invoice_id)
         for announced_tx in self._unapplied:
             tx = announced_tx.contents
-            paid = _outputs_to(script, tx)
-            effect = _effect_on(waiting, tx)
+            paid = outputs_to(script, tx)
+            effect = effect_on(waiting, tx)
             if not paid and not effect.lost_txids:
                 continue
             if not self._replaces_all(tx.txids[0], effect.lost_txids):
@@ -209,54 +207,3 @@ def _matches(db: Database, announced: Sequence[AnnouncedTx]) -> dict[str, bytes]
     for output in conflicting_outputs(db, spent, ()):
         matches.setdefault(output.invoice_id, b"")
     return matches
-
-
-class _Effect(NamedTuple):
-    """The effect of a transaction on an invoice's earlier unconfirmed outputs.
-
-    `remaining` are the outputs of other transactions that can still be mined.
-    `lost_txids` are the transactions that can no longer be mined.
-    """
-
-    remaining: list[SeenOutput]
-    lost_txids: set[str]
-
-
-def _effect_on(waiting: Sequence[SeenOutput], tx: BlockContents) -> _Effect:
-    """Returns the effect of the transaction on the unconfirmed outputs `waiting`."""
-    effect = _Effect([], set())
-    own_txid = hash_to_hex(tx.txids[0])
-    for output in waiting:
-        if output.txid == own_txid:
-            continue
-        if is_any_spent(output.inputs, tx.spent_outpoints):
-            effect.lost_txids.add(output.txid)
-        else:
-            effect.remaining.append(output)
-    return effect
-
-
-def _outputs_to(script: bytes, tx: BlockContents) -> list[SeenOutput]:
-    """Returns the transaction's outputs that pay the script.
-
-    Returns an empty list if their sum exceeds 21 million bitcoin.
-    """
-    paid = tx.outputs_by_script.get(script, ())
-    sum_sats = sum(amount_sats for _, _, amount_sats in paid)
-    if not paid or sum_sats > MAX_MONEY_SATS:
-        return []
-    inputs: tuple[str, ...] = ()
-    if len(tx.spent_outpoints) <= MAX_INPUTS:
-        inputs = tuple(map(_outpoint_text, sorted(tx.spent_outpoints)))
-    txid = hash_to_hex(tx.txids[0])
-    outputs = []
-    for _, vout, amount_sats in paid:
-        output = SeenOutput(txid, vout, amount_sats, inputs=inputs)
-        outputs.append(output)
-    return outputs
-
-
-def _outpoint_text(outpoint: bytes) -> str:
-    """Formats a serialized outpoint of 36 bytes as "txid:vout"."""
-    vout = int.from_bytes(outpoint[32:], "little")
-    return f"{hash_to_hex(outpoint[:32])}:{vout}"
