@@ -41,9 +41,9 @@ MOST_SKIPPED = 3
 # Maximum number of blocks that a run fetches again because a part (an optional plug-in) failed to
 # process them.
 MOST_FETCHED_AGAIN = 10
-# How long a block is skipped that no source has: the first time for a minute, later for as long as
-# the block is old, up to an hour. A new block is tried in each run, so that a short outage of the
-# explorers does not delay its payments.
+# A block that no source has is skipped: the first time for a minute, later for a time that equals
+# its age, up to an hour. A block younger than NEW is tried in each run, so that a short outage of
+# the explorers does not delay its payments.
 NEW = timedelta(minutes=10)
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(milliseconds=LONGEST_MS)

@@ -20,7 +20,7 @@ Lines = Iterator[tuple[str, str]]
 _SETTLE = "`blocktill invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`blocktill invoice dismiss ID --reason TEXT` takes it off the list"
 _SETTLE_OR_DISMISS = f"{_SETTLE}; {_DISMISS}"
-# What the owner can do, by the reason for attention. These texts name only commands that can
+# The owner's next step, by the reason for attention. These texts name only commands that can
 # succeed: `settle` refuses a paid invoice, and an invoice that received nothing.
 ADVICE = {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",

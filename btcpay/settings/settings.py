@@ -140,7 +140,7 @@ def is_set(environ: Mapping[str, str], variable: str) -> bool:
     )
 
 
-# What programs that use the API read, such as those that `sandbox --once` starts.
+# Variables for programs that use the API, such as those that `sandbox --once` starts.
 OF_CLIENTS = {"BLOCKTILL_URL", "BLOCKTILL_KEY", "BLOCKTILL_SANDBOX_URL"}
 
 

@@ -32,8 +32,8 @@ STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
     """Writes gunicorn's error log as JSON lines.
 
-    This is a class, and no `logconfig_dict`: with the latter gunicorn would also format
-    an access-log line for each request.
+    gunicorn's setting `logconfig_dict` could do the same, but with it gunicorn would
+    also format an access-log line for each request.
     """
 
     def setup(self, cfg: Any) -> None:

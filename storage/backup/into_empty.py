@@ -90,7 +90,7 @@ def _carry_table(old: sqlite3.Connection, db: Database, table: str) -> None:
     """Copies all rows of one table."""
     # Rows of the new database, such as its network, are replaced by those of the old one.
     db.connection.execute_sql(f"DELETE FROM {table}")  # noqa: S608 - a name that both have
-    rows = old.execute(f"SELECT * FROM {table}")  # noqa: S608 - as above
+    rows = old.execute(f"SELECT * FROM {table}")  # noqa: S608 - a name that both have
     names = [column[0] for column in rows.description]
     columns = ", ".join(names)
     if not db.is_server:

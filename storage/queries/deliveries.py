@@ -136,7 +136,7 @@ ASK_LOGIN = Delivery.insert_from(
 FAILED_AGAIN = Delivery.update(_ANEW).where(
     _OF_RECEIVER, Delivery.next_ms.is_null(), Delivery.delivered_ms.is_null()
 )
-# As FAILED_AGAIN, but a delivery is left out if a later one of its line was delivered.
+# Does what FAILED_AGAIN does, unless a later delivery of the same line was delivered.
 FAILED_AGAIN_IN_ORDER = FAILED_AGAIN.where(
     Delivery.about.not_in(
         _Earlier.select(_Earlier.about)

@@ -34,8 +34,8 @@ class Kind(StrEnum):
     REORGANISED = "reorganised"
     # the invoice was paid; the detail has the reason, and `settled_reason` if a person decided
     PAID = "paid"
-    EXPIRED = "expired"  # the same for an expired invoice
-    CANCELED = "canceled"  # the same for a canceled invoice
+    EXPIRED = "expired"  # the invoice expired; the detail has the reason
+    CANCELED = "canceled"  # the owner canceled the invoice; the detail has the reason
     # a person decided that it no longer needs attention; the detail has the reason
     DISMISSED = "dismissed"
     REFUND_MADE = "refund made"  # a refund was created; the detail has its id

@@ -84,7 +84,7 @@ _LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256, Brand.contact)
 _LOGO = (Brand.logo, Brand.logo_type)
 _COLUMNS = (*_LOOKS, *_LOGO)
 RETURNS = (Brand.return_paid, Brand.return_unpaid)
-# What receipts say about the business.
+# The columns about the business that receipts show.
 _BUSINESS = (Brand.business_address, Brand.tax_number, Brand.tax_percent)
 
 
