@@ -243,6 +243,15 @@ def replace(place: sqlite3.Connection, new: Path) -> None:
     """
     try:
         with closing(read_only(new)) as source:
+            if _page_size(source) != _page_size(place):
+                # In WAL mode SQLite refuses another page size. `open_database` sets WAL again.
+                place.execute("PRAGMA journal_mode = DELETE").fetchall()
             source.backup(place)
     except sqlite3.Error as error:
         raise CommandError(f"nothing was replaced: {error}") from None
+
+
+def _page_size(db: sqlite3.Connection) -> int:
+    """Returns the size of the database's pages, in bytes."""
+    (size,) = db.execute("PRAGMA page_size").fetchone()
+    return int(size)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -297,6 +298,27 @@ def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))
     assert len(list(tmp_path.glob("place.db.before-*"))) == 2
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("page_size", [1024, 4096])
+def test_a_backup_with_pages_of_another_size_replaces_a_database_in_wal_mode(
+    till, file, place, page_size
+):
+    """As of a shop whose file is older than the size that new files get."""
+    shutil.copy(file, place)
+    change(place, "UPDATE merchant SET name = 'In place', next_index = 5000")
+    before = content(file)
+    with closing(open_database(f"sqlite:///{place}")) as db:
+        assert [row.name for row in db.rows(merchants.ALL)] == ["In place"]
+    change(file, f"PRAGMA page_size = {page_size}", "VACUUM")
+    restored(till, file, place)
+    with closing(open_database(f"sqlite:///{place}")) as db:
+        (merchant,) = db.rows(merchants.ALL)
+        mode = db.connection.execute_sql("PRAGMA journal_mode").fetchone()[0]
+    assert merchant.next_index == 5000 and mode == "wal"
+    after = content(place)
+    assert after["merchant"][0][1] == before["merchant"][0][1] != "In place"
+    assert after["invoice"] == before["invoice"]
 
 
 def test_a_damaged_database_in_place_is_not_touched_but_named(till, tmp_path, file):

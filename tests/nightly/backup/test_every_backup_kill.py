@@ -95,13 +95,17 @@ def restore(till):
         yield run
 
 
-def test_a_file_is_the_old_database_or_the_new_one(till, tmp_path, restore):
+@pytest.mark.parametrize("page_size", [2048, 4096])
+def test_a_file_is_the_old_database_or_the_new_one(till, tmp_path, restore, page_size):
+    """In WAL mode; the backup has pages of its size, or of another one."""
     till.shop.invoice()
     file = backed_up(till, tmp_path / "kept.db")
     old = tmp_path / "old.db"
     whole = tmp_path / "whole.db"
     shutil.copy(file, old)
     change(old, "UPDATE invoice SET description = 'of the old one'")
+    change(old, "PRAGMA journal_mode = wal")
+    change(file, f"PRAGMA page_size = {page_size}", "VACUUM")
     shutil.copy(old, whole)
     last = int(restore(file, f"sqlite:///{whole}").rpartition("counted ")[2])
     assert last > 50
