@@ -12,6 +12,7 @@ _THIS = eq(Delivery.receiver_id, Delivery.about)
 _OF_RECEIVER = eq(Delivery.receiver_id)
 _WAITS = Delivery.next_ms.is_null(False)
 _Earlier = Delivery.alias()
+_EarlierEvent = PublicEvent.alias()
 _IS_EARLIER = (
     (_Earlier.receiver_id == Delivery.receiver_id)
     & (_Earlier.line == Delivery.line)
@@ -165,10 +166,11 @@ class ListedDelivery(Delivery, PublicEvent):
     waits_for: str | None
 
 
-# The first pending delivery of the same line. A later one waits until it is delivered or given up.
-# If a delivery is of an event, `about` is the event's id.
+# The id of the event of the first pending delivery in the same line. Later deliveries wait until
+# that one is delivered or given up.
 _FIRST_OF_LINE = (
-    _Earlier.select(_Earlier.about)
+    _Earlier.select(_EarlierEvent.id)
+    .join(_EarlierEvent, on=(_EarlierEvent.seq == _Earlier.event_seq))
     .where(_IS_EARLIER, _WAITS, _Earlier.next_ms.is_null(False))
     .order_by(_Earlier.event_seq, _Earlier.about)
     .limit(1)

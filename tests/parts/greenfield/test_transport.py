@@ -125,6 +125,18 @@ def test_a_shop_is_told_of_its_own_orders_in_order_and_of_nothing_else(
 
 
 @pytest.mark.both_databases
+def test_a_waiting_event_is_listed_with_the_id_of_the_earlier_event(
+    till, store, receiver
+):
+    """A delivery's own name is longer: it ends with the name of Greenfield's webhook."""
+    added = listen(store, receiver.url)
+    invoice = order(till, store)
+    Terminal(till).run("invoice", "cancel", invoice["id"])
+    later, first = Terminal(till).json("webhook", "deliveries", added["id"])
+    assert [later["waits_for"], first["waits_for"]] == [first["event_id"], None]
+
+
+@pytest.mark.both_databases
 def test_after_a_dead_hour_all_comes_in_order_with_the_same_ids(till, store, receiver):
     """Of the order that was first tried too, whose next attempt was due long after the others."""
     listen(store, receiver.url)
