@@ -116,7 +116,9 @@ class DeliveryQueue:
         self,
         in_flight: Set[tuple[str, str]],
     ) -> tuple[Receiver, deliveries.Due] | None:
-        """Removes the next delivery from the queue and returns it; None if it must wait.
+        """Removes the next delivery from the queue, and returns it.
+
+        Returns None if there is no delivery, or if the next one must wait.
 
         A line is a sequence of deliveries that are sent in order. `in_flight` has the
         lines in which an attempt is running, as (receiver id, line) pairs. The next

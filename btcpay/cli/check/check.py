@@ -36,9 +36,9 @@ from storage.queries import meta, sources
 # default quota of 600, for public explorers, gives four.
 MOST_IN_FLIGHT = 16
 HOURLY_FOR_ONE = 150
-# --watch counts calls in the database in advance, a fifth of the hourly quota each time: counting
-# each call by itself would be many writes to the disk. Calls that are left when the process ends
-# are lost for that hour.
+# --watch counts calls in the database in advance, at most a fifth of the hourly quota at a time:
+# counting each call by itself would be many writes to the disk. Calls that are left when the
+# process ends are lost for that hour.
 RESERVED_PART = 5
 # Seconds between two looks at the mempool, while a payer has a page open.
 LOOKS_EVERY_S = 5

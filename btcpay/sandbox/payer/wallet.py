@@ -229,6 +229,6 @@ def _fee_sats(wallet: Wallet, entry: ChainTx, outputs: Sequence[TxOut]) -> int:
     for txid in mempool.descendants({entry.tx.txid}):
         replaced_sats += mempool.entries[txid].fee_sats
     own_sats = wallet.usual_fee_sats(len(entry.tx.inputs) + 1, outputs)
-    # own_sats is 2 sat per virtual byte, so half of it is the size of the replacement.
+    # own_sats is 2 sat per virtual byte, so half of it is at least the replacement's size.
     same_rate_sats = -(-entry.fee_sats * own_sats // entry.tx.vsize) // 2
     return max(replaced_sats, same_rate_sats) + own_sats
