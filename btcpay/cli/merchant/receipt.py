@@ -30,7 +30,7 @@ def receipt(
     tax_number: str | None,
     tax: str | None,
 ) -> None:
-    """Show or set the address, tax number and tax rate on receipts; `off` removes all three.
+    """Show or set the address, tax number and tax rate on receipts; `off` first removes all three.
 
     Receipts of past payments keep their tax rate.
     """

@@ -26,7 +26,7 @@ def nothing_given() -> Refusal:
 def refusal_of(error: CommandError) -> Refusal:
     """Returns the message for an error about a wallet's text.
 
-    The message repeats nothing of the text, which may be a secret.
+    The message may name accounts of the text, but repeats no secret.
     """
     if isinstance(error, SeedWordsShown):
         return Refusal(

@@ -70,10 +70,10 @@ class StartSteps:
     ) -> Response:
         """Shows the shop's first addresses, so that the visitor compares them with the wallet's.
 
-        The shop begins after the addresses that the wallet has used before. `skip` is
-        their number, if the visitor has entered it. If it is None, the explorers are
-        asked. If they do not say, shows the wallet's form again, with a field for the
-        number.
+        The shop begins after the addresses that the explorers know as used. `skip` is the
+        number of addresses that it leaves out in any case; None if the visitor has entered
+        no number. If the look-up fails and `skip` is missing or too low, shows the wallet's
+        form again, with a field for the number.
         """
         service = self._service
         start = find_account_start(
