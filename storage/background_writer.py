@@ -53,4 +53,5 @@ class BackgroundWriter:
             self._ending.wait(self.pause_s())
             self._has_pending.clear()
             self.write()
+        self.write()  # values that were added during the last write
         self._db.close()
