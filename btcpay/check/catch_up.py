@@ -138,7 +138,10 @@ class CatchUp(BlockReader):
         undo_above(self.db, self.settings, height, self.now())
 
     def _catch_up(self, report: Report) -> None:
-        """Reads the unread blocks, or skips them while nothing can be paid."""
+        """Reads the unread blocks. While nothing is at stake, skips old ones instead.
+
+        Also repeats failed work of parts (optional plug-ins) on earlier blocks.
+        """
         # Skipped blocks are never read. A clock that is ahead would make new blocks look
         # old, so the corrected time is used.
         now = self._now()

@@ -12,7 +12,7 @@ _REFUNDED = (Kind.REFUND_SENT, Kind.REFUND_AGAIN, Kind.REFUND_UNDONE)
 
 
 def happenings_of(history: Iterable[Event]) -> list[Happening]:
-    """Returns the events of the history that can require attention, in its order.
+    """Returns the events that can change whether the invoice needs attention, in order.
 
     `history` has the rows of the query `events.OF_MONEY`. Raises BadRow if the detail of
     an event is no JSON.

@@ -178,11 +178,10 @@ class Verdict:
 
     `received_sats` is the sum of all outputs that count towards the amount, and
     `unconfirmed_sats` the part of that sum that lacks confirmations. `missing_sats` is
-    still to be sent. `confirmations` is the lowest number of confirmations that an
-    output that counts has.
-    `reason` is a sentence for the merchant. `coming_unapplied_sats` is the sum of
-    unconfirmed outputs that will settle nothing: they are late, follow a cancellation,
-    or exceed the amount.
+    still to be sent. `confirmations` is the lowest number of confirmations among the
+    outputs that count. `reason` is a sentence for the merchant. `coming_unapplied_sats`
+    is the sum of unconfirmed outputs that will settle nothing: they are late, follow a
+    cancellation, or exceed the amount.
     """
 
     status: InvoiceStatus

@@ -161,7 +161,10 @@ def host_and_port(place: str) -> tuple[str, int]:
 
 
 def is_near(host: str | None) -> bool:
-    """True if the host is this machine, or a private IP address such as 192.168.1.5."""
+    """True if the host is this machine, or an IP address that is not public.
+
+    Not public are addresses of local networks such as 192.168.1.5, and reserved ones.
+    """
     try:
         return not ipaddress.ip_address(host or "").is_global
     except ValueError:
