@@ -13,9 +13,10 @@ class Page(Protocol):
 
     - `is_for_one`: True if the page has a single payer. Then the page's button leads
       back to the last invoice that the browser created, while that invoice is unpaid.
-    - `unpaid_counts`: the query about the page's unpaid invoices. It returns their number,
-      the earliest of the times at which their pages were last open, and the earliest of
-      the times at which they expire. The times are in unix milliseconds.
+    - `unpaid_counts`: the query about the page's unpaid invoices that have not expired at
+      `now`, and whose own pages were open after `since`. It returns their number, the
+      earliest of the times at which their pages were last open, and the earliest of the
+      times at which they expire. All times are in unix milliseconds.
     """
 
     is_for_one: bool
