@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable
 
 
-def least_cpu_s(work: Callable[[], object], rounds: int = 3) -> float:
-    """The least of several rounds, in seconds of this thread.
+def takes_less_than(most_s: float, work: Callable[[], object]) -> bool:
+    """True if one of at most three rounds takes fewer seconds of this thread.
 
     A collection of garbage in one of them, which may take longer than the work, does not
     count.
     """
-    return min(_cpu_s(work) for _ in range(rounds))
+    return any(_cpu_s(work) < most_s for _ in range(3))
 
 
 def _cpu_s(work: Callable[[], object]) -> float:
