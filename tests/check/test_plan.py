@@ -301,6 +301,7 @@ HOURS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hours", "mean_s", "late"), HOURS.values(), ids=HOURS)
 def test_payers_of_a_simulated_shop_are_seen_soon(hours, mean_s, late):
     """On average, and how many after more than five minutes; what is mined counts in a minute."""
