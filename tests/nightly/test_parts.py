@@ -13,20 +13,30 @@ from btcpay import hooks
 from tests.support.paths import PROJECT
 from tests.support.programs import done, tool
 
-# The tests that meet a part most, from outside it.
+# What asks whether the part is there, and what runs the part's code most, from outside it.
 NEAR = {
     "bills": [
-        "checkout/test_checkout_link.py",
-        "invoices",
-        "notify/test_mail.py",
-        "notify/test_outbox.py",
+        "cli/test_lists_and_shows.py",
+        "invoices/test_explain.py",
+        "invoices/test_retention.py",
+        "notify/test_kinds.py",
     ],
-    "greenfield": ["merchants", "notify/test_kinds.py", "notify/test_stories.py"],
-    "merchant_pages": ["cli/test_messages.py", "parts/greenfield/test_connect.py"],
-    "peers": ["chain/test_begin.py", "chain/test_stuck.py", "health"],
+    "greenfield": [
+        "merchants/test_business.py",
+        "merchants/test_changes_at_once.py",
+        "notify/test_kinds.py",
+        "notify/test_stories.py",
+    ],
+    "merchant_pages": [
+        "cli/test_messages.py",
+        "parts/greenfield/test_connect.py",
+        "web/test_process.py::test_nothing_but_gunicorns_own_loop_wakes_an_idle_worker",
+    ],
+    "peers": ["health/doctor/test_doctor.py", "http/test_connector.py"],
     "refunds": [
         "checkout/test_checkout_invoice.py",
-        "exports",
+        "cli/test_lists_and_shows.py",
+        "exports/test_export.py",
         "notify/test_kinds.py",
         "notify/test_stories.py",
     ],
@@ -107,7 +117,10 @@ def python_of(folder):
 
 def program_of_the_tests_left(part):
     """A program that imports the tests which could need the part, and runs those nearest to it."""
-    chosen = [f"tests/{name}" for name in OF_THE_TREE + NEAR.get(part, [])]
+    chosen = [f"tests/{name}" for name in OF_THE_TREE + NEAR[part]]
+    assert [
+        name for name in chosen if not (PROJECT / name.partition("::")[0]).exists()
+    ] == []
     # Plain, since the tests' files are compiled anew in each copy: that halves their import.
     options = ["-q", "-x", "--assert=plain", "tests", "tests/nightly"]
     options += [f"--ignore=tests/{folder}" for folder in UNRELATED]
