@@ -168,12 +168,13 @@ class ListedDelivery(Delivery, PublicEvent):
 
 # The id of the event of the first pending delivery in the same line. Later deliveries wait until
 # that one is delivered or given up.
-_FIRST_OF_LINE = (
+_FIRST_OF_LINE = rows_as(
+    tuple[str],
     _Earlier.select(_EarlierEvent.id)
     .join(_EarlierEvent, on=(_EarlierEvent.seq == _Earlier.event_seq))
     .where(_IS_EARLIER, _WAITS, _Earlier.next_ms.is_null(False))
     .order_by(_Earlier.event_seq, _Earlier.about)
-    .limit(1)
+    .limit(1),
 )
 LIST = rows_as(
     ListedDelivery,
