@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from flask import Flask
 from hypothesis import HealthCheck, settings
-from jinja2 import FileSystemBytecodeCache
 
 from tests.support import postgres
 from tests.support.browser import Browser, Tab
@@ -27,6 +26,7 @@ from tests.support.paths import GONE, TESTS
 from tests.support.playground import Playground, start_playground
 from tests.support.receiver import Receiver
 from tests.support.routes import MapCompiledOnce
+from tests.support.templates import TEMPLATES, share_templates
 
 # The tests of a part that was deleted have nothing to test.
 collect_ignore = [
@@ -134,11 +134,12 @@ def templates_and_routes_are_compiled_once(
 ) -> None:
     """Not by each of a thousand services, of which half the time would go into routes.
 
-    Templates lie where every worker finds what another has compiled.
+    Templates lie where every worker, and every server, finds what another has compiled.
     """
     folder = tmp_path_factory.getbasetemp().parent / "templates"
     folder.mkdir(exist_ok=True)
-    Flask.jinja_options = {"bytecode_cache": FileSystemBytecodeCache(str(folder))}
+    os.environ[TEMPLATES] = str(folder)
+    share_templates(folder)
     Flask.url_map_class = MapCompiledOnce
 
 
