@@ -82,25 +82,26 @@ def http_url(text: str) -> str:
     return url(text, "http", "https")
 
 
-# maximum characters: a mail header that contains a link has room for 998
-_MAX_ROOT = 500
+# A mail header that contains a link has room for 998 characters.
+_MOST_CHARACTERS = 500
 # Characters that `quote` keeps. % begins an escape that is there already.
 _AS_IT_IS = "!#$%&'()*+,/:;=?@[]~"
 
 
 @accepting("an http:// or https:// root such as https://pay.example.com")
 def base_url(text: str) -> str:
-    """Returns the root of an http or https URL in ASCII, without a slash at the end.
+    """Returns an http or https URL, which may have a path, without a slash at its end.
 
-    Raises ValueError if the URL has a query, a fragment or a user name.
+    The result is in ASCII. Raises ValueError if the text is no such URL, if it has a
+    query, a fragment, a user name or a password, or if the result has more than
+    _MOST_CHARACTERS.
     """
-    parts = urlsplit(text)
-    has_more_than_root = parts.query or parts.fragment or parts.username
-    require(not has_more_than_root)
-    # The whole root is ASCII, because it is used in headers of responses and mails.
-    root = quote(http_url(text), safe=_AS_IT_IS).rstrip("/")
-    require(len(root) <= _MAX_ROOT)
-    return root
+    has_login = "@" in urlsplit(text).netloc
+    require(not has_login and "?" not in text and "#" not in text)
+    # ASCII, because the URL is used in headers of responses and mails.
+    url_without_slash = quote(http_url(text), safe=_AS_IT_IS).rstrip("/")
+    require(len(url_without_slash) <= _MOST_CHARACTERS)
+    return url_without_slash
 
 
 @accepting("origins such as https://shop.example.com, separated by spaces")

@@ -125,7 +125,8 @@ BAD = {
     "BASE_URL": each(
         "pay.example.com | ftp://pay.example.com | https:// | https://host:0 | "
         "https://host:65536 | https://host:x | https://ho st | https://host/?a=b | "
-        "https://host/#a | https://user:secret@host | javascript:alert(1)"
+        "https://host/#a | https://user:secret@host | javascript:alert(1) | "
+        "https://:secret@host | https://@host | https://host/? | https://host/#"
     ),
     "MERCHANT_PAGES": ["yes", "ON", "1"],
     "FRAME_ANCESTORS": each(
