@@ -127,19 +127,25 @@ def _drop_old_windows(windows: Hits, now_s: float, period_s: float) -> None:
     """Deletes the windows whose last counted request is older than the period.
 
     These windows come first in `windows`, since all windows of a bucket have the same
-    period. Also deletes windows from the future, which exist if the clock was set back.
+    period. If the clock was set back, the last counted request of some windows is in
+    the future. These windows come last, and are deleted too.
     """
-    while windows:
-        hits_s = next(iter(windows.values()))
-        if hits_s and now_s - period_s <= hits_s[-1] <= now_s:
-            return
+    while windows and _last_hit_s(windows, last=False) < now_s - period_s:
         windows.popitem(last=False)
+    while windows and _last_hit_s(windows, last=True) > now_s:
+        windows.popitem(last=True)
+
+
+def _last_hit_s(windows: Hits, last: bool) -> float:
+    """Returns the time of the last counted request in the last or the first window.
+
+    `windows` must have at least one window. A window has at least one request.
+    """
+    key = next(reversed(windows) if last else iter(windows))
+    return windows[key][-1]
 
 
 def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:
-    """Removes times that are older than the period, or in the future.
-
-    Times are in the future if the clock was set back.
-    """
-    while hits_s and not now_s - period_s <= hits_s[0] <= now_s:
+    """Removes times that are older than the period. `hits_s` is in ascending order."""
+    while hits_s and hits_s[0] < now_s - period_s:
         del hits_s[0]

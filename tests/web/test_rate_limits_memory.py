@@ -110,6 +110,16 @@ def test_a_clock_that_is_set_back_locks_nobody_out(limiter, seconds):
     assert limiter.hit(WRITES, "key").remaining == 29
 
 
+def test_a_window_that_a_clock_ahead_has_counted_begins_anew(limiter, seconds):
+    limiter.hit(WRITES, "other")
+    limiter.hit(WRITES, ME)
+    seconds.at_s += 40
+    limiter.hit(WRITES, ME)
+    seconds.at_s -= 20
+    assert limiter.hit(WRITES, ME).remaining == WRITES.limit - 1
+    assert limiter.hit(WRITES, "other").remaining == WRITES.limit - 2
+
+
 def test_valid_keys_work_while_the_memory_is_full_of_wrong_ones(shop, monkeypatch):
     monkeypatch.setattr(rate_windows, "MOST", MOST)
     crowd(shop.service.limiter, FAILED_AUTH)
