@@ -30,8 +30,8 @@ _IS_ID = re.compile(f"[0-9A-Za-z]{{{ID_CHARACTERS}}}").fullmatch
 class Report:
     """The result of examining an uploaded backup.
 
-    `problem` says why the backup is refused; "" if it is accepted. `moves` are the
-    advances of its address counters. `programs` are the commands in the backup that
+    `problem` says why the backup is refused; "" if it is accepted. `moves` say
+    how far its address counters must be advanced. `programs` are the commands in the backup that
     receive events; they are not restored. `newest_invoice_ms` is the time of the newest
     invoice; 0 if there is none.
     """

@@ -20,6 +20,8 @@ _IS_MAIN_BY_VERSION = {
     bytes.fromhex("043587cf"): False,
 }
 _WIF_VERSIONS = (b"\x80", b"\xef")
+# A version byte and the key; a key whose public key is compressed has a byte more.
+_WIF_SIZES = (33, 34)
 _STEP = re.compile("[0-9]{1,10}|<[0-9]{1,10}(;[0-9]{1,10})+>")
 _ORIGIN = re.compile(r"\[([0-9a-fA-F]{8})((?:/[0-9]{1,10}['h]?)*)\](.*)", re.DOTALL)
 
@@ -90,8 +92,9 @@ def is_private(text: str) -> bool:
     except DecodeError:
         return False
     if len(payload) == SERIALIZED_SIZE:
+        # BIP32 puts a zero byte before the 32 bytes of a private key.
         return payload[KEY_AT] == 0
-    return payload[:1] in _WIF_VERSIONS and len(payload) in (33, 34)
+    return payload[:1] in _WIF_VERSIONS and len(payload) in _WIF_SIZES
 
 
 def is_public(text: str) -> bool:

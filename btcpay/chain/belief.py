@@ -30,9 +30,10 @@ def judge_clock(
 ) -> str:
     """Decides whether the system clock is believed, and stores the result.
 
-    Returns the reason to doubt it, or "" if it is believed. `mark` is the present text
-    of `boot_mark` (btcpay/values/times.py), which shows a clock that is never set.
-    `is_agreed` is True if enough sources show the same chain.
+    Returns the reason to doubt it, or "" if it is believed. `mark` is what `boot_mark`
+    (btcpay/values/times.py) returns now: the time since the machine's boot, which does
+    not change when the system clock is set. `is_agreed` is True if enough sources show
+    the same chain.
     """
     current = current_moment(db, now)
     believed = _believed_moment(db, now)

@@ -227,9 +227,9 @@ class CatchUp(BlockReader):
 
         Does nothing while blocks are unread or the chain may be incomplete. If there
         are explorers (`has_mempool`), an invoice usually expires after a query of the
-        mempool for its address. Then this method expires only invoices that have waited
-        for such a query longer than HELD_AT_MOST. The same delay applies if only one of
-        several sources has shown the tip.
+        mempool for its address. So if there are explorers, this method expires only
+        invoices that have waited for such a query longer than HELD_AT_MOST. The same
+        delay applies if only one of several sources has shown the tip.
 
         The deadline must have passed both by the newest block's time and by this
         machine's clock, since a miner can set a block's time ahead. If this machine's

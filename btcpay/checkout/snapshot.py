@@ -57,10 +57,10 @@ class Snapshot:
 
     @property
     def came_sats(self) -> int:
-        """The satoshis that were sent to the invoice, including unconfirmed ones.
+        """The satoshis that came for the invoice, including unconfirmed ones.
 
-        In the states ENDED, all payments count. In other states, only the payments count
-        that can still settle the invoice.
+        In the states ENDED, all payments to its address count. In other states, only
+        the payments count that can still settle the invoice.
         """
         row = self.row
         if self.state not in ENDED:

@@ -141,7 +141,7 @@ class PartResource(Generic[R]):
     computed: Callable[[R], dict[str, Any]] = lambda _: {}
 
     def find(self, db: Database, id: str) -> R:
-        """Returns the row with this id, for the command line.
+        """Returns the resource's row with this id, for the command line.
 
         Raises CommandError if there is no such row.
         """

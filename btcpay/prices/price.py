@@ -36,7 +36,7 @@ class Rate:
     """The price of a bitcoin in one currency, cached in this process.
 
     `quorum`: the number of sources that must agree. `max_age_s`: the seconds for which
-    a price may be used. `monotonic`: returns the seconds of a clock that is never set.
+    a price may be used. `monotonic`: returns seconds, like Python's `time.monotonic`.
     `on_refresh`: called after each refresh, with True if enough sources agreed on a
     price. `proxy`: the URL of a proxy, or "".
 

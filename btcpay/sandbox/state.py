@@ -42,10 +42,11 @@ class InventedPayment:
     blocks_shown: int = 0
 
     def put_into(self, block: Block, height: int) -> bytes:
-        """Returns the raw block; above `since_height`, with the payment added to it.
+        """Returns the bytes of the block that the lying explorer shows at this height.
 
-        The block's merkle root does not cover the payment, so the block does not prove
-        it.
+        Up to `since_height` it is the true block. Above that the payment is added to
+        its transactions, and `blocks_shown` is increased. The block's merkle root does
+        not cover the payment, so the service can see that the block is false.
         """
         if height <= self.since_height:
             return block.raw

@@ -84,7 +84,11 @@ class PriceUnavailable(ApiError):
 
 
 class CommandError(BtcpayError):
-    """A command refused its input, or failed. The message is printed to standard error."""
+    """An action was refused or failed, and the message says why.
+
+    A command prints the message to standard error, and ends with `exit_status`. Pages
+    show it, or a message of their own.
+    """
 
     def __init__(self, message: str, exit_status: int = 1) -> None:
         super().__init__(message)

@@ -29,7 +29,8 @@ class Key(StrEnum):
     LISTENS = "listens"  # "yes" if the last run's command listens to peers
     # when the tip was last fetched and every block up to it was read
     READ_MS = "read_ms"
-    # The next two have texts of `boot_mark` (values/times.py): that clock is never set.
+    # The next two have a mark that `boot_mark` (values/times.py) has returned: the time since the
+    # machine's boot, which does not change when the clock is set.
     # the hash of the newest known block, and the mark when it became the newest
     TIP_SINCE = "tip_since"
     # the mark when a check first found that another check held the lock; empty once that

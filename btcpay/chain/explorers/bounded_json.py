@@ -58,7 +58,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def as_text(value: Any, pattern: re.Pattern[str]) -> str:
-    """Returns the value if it is a text that the whole pattern matches.
+    """Returns the value if it is a text that matches the pattern from start to end.
 
     Raises TypeError if it is no text, and ValueError if it does not match.
     """

@@ -81,9 +81,10 @@ class Reserve:
         return max(1, min(2 * self._counted[name], most))
 
     def fill(self, name: str, counted: int) -> None:
-        """Adds calls to the reserve, which the caller has just counted in the database.
+        """Adds the calls that the caller has just counted in the database, all but one.
 
-        It adds one call fewer than `counted`: the caller makes that one at once.
+        `counted` is their number. The caller makes the first of them at once, so that
+        one is not added to the reserve.
         """
         with self._lock:
             self._counted[name] = counted

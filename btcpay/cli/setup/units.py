@@ -35,9 +35,10 @@ _PLAIN_WORD = re.compile(r"[^\s%$\"'\\;]+")
 def choose_kind(kind: str | None, is_started: bool | None, command: str) -> str:
     """Returns the kind of units: one of KINDS, or NONE.
 
-    The default is `run` for root on a machine that runs systemd, else NONE. Raises
-    CommandError if units are wanted but there is no systemd. Raises UsageError if a
-    start is wanted without units.
+    `kind` and `is_started` are the options --units and --start, None if not given. The
+    default is `run` for root on a machine that runs systemd, else NONE. Raises
+    CommandError if units or a start are wanted but there is no systemd. Raises
+    UsageError if a start is wanted without units.
     """
     if not kind:
         kind = NONE

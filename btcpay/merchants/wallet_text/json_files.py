@@ -124,7 +124,7 @@ def _note_other_keys(contents: Contents, trees: list[Tree]) -> None:
 
 
 def objects(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object]]:
-    """Yields each object in a JSON value, after the path of field names that leads to it."""
+    """Yields a pair for each object in a JSON value: its path of field names, and the object."""
     if isinstance(tree, dict):
         yield place, tree
         for name, value in tree.items():

@@ -60,7 +60,7 @@ def take_multisig(
     name: str = "",
     function: str = "sortedmulti",
 ) -> None:
-    """Adds a multisig account to the contents.
+    """Adds a multisig account to the contents, or the reason why its network does not fit.
 
     `threshold` is the number of keys that must sign. `function` is the descriptor's
     function for the keys: sortedmulti or multi. Raises TextRefused if the script type is

@@ -109,10 +109,11 @@ def webhooks_of(
 ) -> Webhooks:
     """Returns the webhooks to send for an event, in order.
 
-    Each webhook is its name in Greenfield, and a dict of the fields that only webhooks
-    of this name have. `state` is the invoice's state that was stored with the event. It
-    alone determines which webhooks are sent. `invoice` is the current row, from which
-    values of the fields come; None if the caller needs only the names.
+    Each webhook is a pair: its name in Greenfield, and a dict of the fields that not
+    all webhooks have. Which webhooks are sent depends on the kind of the event, and on
+    `state`, the invoice's state that was stored with the event. `invoice` is the
+    current row, from which some values of the fields come; None if the caller needs
+    only the names.
     """
     over = {"overPaid": False}
     is_marked = False

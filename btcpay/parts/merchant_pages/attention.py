@@ -89,10 +89,11 @@ def _excess(row: queries.ListedInvoice) -> Decimal:
 
 
 def set_small_aside(visit: Visit) -> Response:
-    """Sets aside the invoices that need attention about less than the entered amount.
+    """Sets aside the invoices that need attention because of a small amount.
 
-    What counts is the amount in question, for example the missing one, not the whole
-    amount of an invoice. One call sets aside at most AT_ONCE invoices, each in its own
+    Small is less than the amount that the merchant has entered. The amount in question
+    is compared, for example the missing one, not the whole amount of an invoice. One
+    call sets aside at most AT_ONCE invoices, each in its own
     database transaction. It skips an invoice whose amount in question has grown
     meanwhile.
     """

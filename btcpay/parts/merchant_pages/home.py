@@ -148,9 +148,11 @@ def to_do(shop: today.Shop, visit: Visit, has_own_backup: bool) -> list[Task]:
         return []
     session = visit.session
     settings = visit.service.settings
-    has_mail = bool(settings.smtp_url and settings.mail_from)
-    may_set_server = visit.is_only_owner and not is_in_settings(settings)
-    if not is_in_settings(settings):
+    if is_in_settings(settings):
+        may_set_server = False
+        has_mail = bool(settings.smtp_url and settings.mail_from)
+    else:
+        may_set_server = visit.is_only_owner
         has_mail = shop.has_mail_server
     is_counting_set = (session.currency, session.timezone) != ("USD", "UTC")
     tasks = [Task("counting", is_counting_set)]

@@ -42,7 +42,7 @@ class PasswordViews:
         self._one_at_a_time = threading.Lock()
 
     def show(self) -> Response:
-        """Shows the two ways to log in: a form for the password, and a form for a mailed link."""
+        """Shows the ways to log in that are set up: by the password, or by a mailed link."""
         return self._pages.page("merchant/password.html")
 
     def log_in(self, form: Mapping[str, str]) -> Response:

@@ -233,11 +233,14 @@ def _searches(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
     whole reference. The query by txid finds an invoice even if the transaction is
     unconfirmed or has vanished.
     """
-    invoice_id = Invoice.id if model is Invoice else Payment.address_invoice_id
-    paid_to = Output.select(Output.invoice_id).where(_begins(Output.txid))
-    by_txid = invoice_id.in_(paid_to)
-    if model is Payment:
-        by_txid &= _begins(Payment.tx_hash)
+    paid_by_tx = Output.select(Output.invoice_id).where(_begins(Output.txid))
+    if model is Invoice:
+        invoice_id = Invoice.id
+        by_txid = invoice_id.in_(paid_by_tx)
+    else:
+        invoice_id = Payment.address_invoice_id
+        # The invoice may have payments by other transactions too.
+        by_txid = invoice_id.in_(paid_by_tx) & _begins(Payment.tx_hash)
     conditions = {
         "id": _begins(Invoice.id),
         "address": _begins(Invoice.deposit_address),

@@ -109,7 +109,7 @@ def disconnect_blocks(
 ) -> None:
     """Deletes the outputs of blocks above `height`, which have left the best chain.
 
-    Refunds that only these outputs sent are ready to be sent again.
+    A refund that was found only in these outputs gets the status `ready` again.
     """
     db.run(queries.LOWER, height=height)
     lost_outputs = db.rows(queries.DROP, height=height)

@@ -13,7 +13,7 @@ from btcpay.parts.refunds import sent_queries
 from btcpay.parts.refunds.models import Refund
 from btcpay.parts.refunds.sent_queries import SentRefund
 from btcpay.values.money import value_of
-from storage.database import Database, Row, Values, group_by
+from storage.database import Database, Row, group_by
 from storage.models import Merchant
 from storage.queries.lists import keyset
 
@@ -30,9 +30,16 @@ def records(
     The times are in unix milliseconds, the sums are negative. `page` is the number of
     rows that one query loads.
     """
-    own: Values = {"merchant_id": merchant.id, "before": before_ms}
-    pages = keyset.pages(db, sent_queries.SENT, page, from_ms, **own)
-    return (_record(merchant, row) for row in chain.from_iterable(pages))
+    pages = keyset.pages(
+        db,
+        sent_queries.SENT,
+        page,
+        from_ms,
+        merchant_id=merchant.id,
+        before=before_ms,
+    )
+    rows = chain.from_iterable(pages)
+    return (_record(merchant, row) for row in rows)
 
 
 def _record(merchant: Merchant, row: SentRefund) -> Row:

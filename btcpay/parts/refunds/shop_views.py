@@ -54,7 +54,7 @@ class _Sum(NamedTuple):
     money: Money | None = None
 
     def money_of(self, part_sats: int) -> Money | None:
-        """Returns the part of `money` that belongs to `part_sats`, a part of `sats`.
+        """Returns the value of `part_sats` at the rate at which `sats` are worth `money`.
 
         Returns None if there is no money, or if the result rounds to nothing.
         """

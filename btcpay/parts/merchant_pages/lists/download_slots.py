@@ -95,9 +95,10 @@ class DownloadSlots:
         self._slots: list[DownloadSlot] = []
 
     def take(self, connection: socket.socket | None) -> DownloadSlot | None:
-        """Returns a slot for a download over that connection.
+        """Returns a slot for a download over `connection`; None if there is none.
 
-        Returns None if all slots are in use and all their clients are fast enough.
+        If all slots are in use, aborts the download of the slowest client and gives its
+        slot away, but only if that client is too slow (`slow_s`).
         """
         with self._lock:
             if len(self._slots) >= self._most and not self._free_slowest():
