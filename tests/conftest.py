@@ -50,6 +50,13 @@ def pytest_configure() -> None:
         tempfile.tempdir = os.environ["TMPDIR"] = folder
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """On PostgreSQL a module that marks no test for it is not even imported."""
+    if not ON_POSTGRES or collection_path.suffix != ".py":
+        return None
+    return "both_databases" not in collection_path.read_text("utf-8") or None
+
+
 # Left out of `make test`: what starts a browser, a service beside it or a chain of its own, and
 # the folders of what needs another's server, a simulation or minutes.
 SLOW_FIXTURES = {
