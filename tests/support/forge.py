@@ -28,6 +28,7 @@ from io import FileIO, TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
+from btcpay import hooks
 from btcpay.bitcoin import secp256k1
 from btcpay.cli import main
 from btcpay.cli.serve import GUNICORN
@@ -321,11 +322,13 @@ def program(order: dict[str, Any]) -> None:
         main.main()
 
 
-def load_what_servers_make() -> None:
-    """Catalogs, and templates as the tests' own services have compiled them.
+def load_what_is_loaded_late() -> None:
+    """The parts, catalogs, and templates as the tests' own services have compiled them.
 
     A server would take two tenths of a second of the processor for them at each start.
     """
+    for file in hooks.PARTS_FOLDER.glob("*/*.py"):
+        importlib.import_module(f"btcpay.parts.{file.parent.name}.{file.stem}")
     for language in LANGUAGES:
         catalog(language)
     if folder := os.environ.get(TEMPLATES):
@@ -335,5 +338,5 @@ def load_what_servers_make() -> None:
 if __name__ == "__main__":
     for name in {*SERVED, *main.COMMANDS.values()} - {LOADS_FRESH}:
         importlib.import_module(name)
-    load_what_servers_make()
+    load_what_is_loaded_late()
     fork_for_each_order(program)
