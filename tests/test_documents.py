@@ -1,5 +1,6 @@
 """The documents name what there is: settings, commands, metrics, modules, each other."""
 
+import ast
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -94,6 +95,44 @@ def test_every_metric_is_in_the_table():
         counters.PRICE_TIME.removeprefix("blocktill_")
     }
     assert made <= {name.removesuffix("_total") for name in named}
+
+
+def names_of_findings(tree):
+    """The first argument of each `Finding(...)` in a module, with `*` for what varies.
+
+    A variable stands for every value that the module gives to it.
+    """
+    values = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            values.setdefault(node.targets[0].id, []).append(node.value)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
+            name = node.args[0]
+            for value in values[name.id] if isinstance(name, ast.Name) else [name]:
+                yield re.sub(r"\{[^}]*\}", "*", ast.unparse(value).lstrip("f")[1:-1])
+
+
+def test_every_finding_of_the_doctor_is_in_the_table():
+    """All but `run.py`'s, which is named after the examination that the database stopped."""
+    table = re.findall(r"^\| (`[^|]+) \|", text("docs/operators/doctor.md"), re.M)
+    written = {
+        re.sub(r"\b(?:[A-Z]|ID)\b", "*", name)
+        for cell in table
+        for name in re.findall(r"`(?!--)([^`]+)`", cell)
+    }
+    files = {
+        *PROJECT.glob("btcpay/health/doctor/*.py"),
+        *PROJECT.glob("btcpay/parts/*/findings.py"),
+    } - {PROJECT / "btcpay/health/doctor/run.py"}
+    found = {
+        name
+        for path in files
+        for name in names_of_findings(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert found - written == set()
+    if not GONE:
+        assert written - found == set()
 
 
 def anchors(written):
