@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from btcpay import hooks
-from tests.support.paths import GONE, PROJECT
+from tests.support.paths import GONE, OPTIONAL, PROJECT
 
 PACKAGES = ("btcpay", "schemas", "storage")
 ENTRIES = ("app", "wsgi")
@@ -328,6 +328,10 @@ def test_the_picture_of_the_rooms_is_the_table_of_the_layers():
         assert [
             below for below in allowed if floor_of[below] >= floor_of[room]
         ] == [], room
+
+
+def test_the_tests_know_each_part_that_may_be_deleted():
+    assert set(hooks.parts()) | {*GONE} == {*OPTIONAL}
 
 
 def test_no_module_imports_itself_by_a_detour():
