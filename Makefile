@@ -6,8 +6,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Hundreds of processes start in the tests: each would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# More than there are processors, since many tests wait.
-JOBS ?= $(shell expr 2 \* $$(nproc) + 2)
+# More than there are processors, since many tests wait; not many more, since each collects them all.
+JOBS ?= $(shell expr 2 \* $$(nproc))
 LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest --dist worksteal
@@ -29,10 +29,10 @@ test-all: $(VENV)/.compiled  ## everything but tests/release
 	@$(MAKE) --jobs=2 --output-sync=line test-sqlite test-postgres
 
 test-sqlite: $(VENV)/.compiled  ## everything once, with walks, kills, looks, registries, proxies
-	$(PYTEST) -n $(JOBS) -o norecursedirs=".* node_modules release"
+	$(PYTEST) -n $(shell expr $(JOBS) + 2) -o norecursedirs=".* node_modules release"
 
 test-postgres: $(VENV)/.compiled  ## what meets a database, on a PostgreSQL of the tests' own
-	TESTS_ON=postgresql $(PYTEST) -n $(shell expr $(JOBS) / 2)
+	TESTS_ON=postgresql $(PYTEST) -n $(shell expr $(JOBS) / 2 + 1)
 
 check: $(VENV)/.installed-dev  ## format, lint, types, hooks
 	$(BIN)/ruff format --check .
