@@ -50,8 +50,8 @@ class Kind(StrEnum):
 
 RECORD = Event.insert(all_columns(Event))
 # OF_MONEY is the history that can change whether an invoice needs attention. Sightings are not part
-# of it, because anybody can cause them.
-_MERELY_SEEN = (
+# of it, because anybody can cause them; nor are the steps of a refund before the chain has it.
+MERELY_SEEN = (
     Kind.SEEN,
     Kind.MOVED,
     Kind.VANISHED,
@@ -59,13 +59,13 @@ _MERELY_SEEN = (
     Kind.SPENT,
     Kind.UNSPENT,
 )
-_PROMISED = (
+PROMISED = (
     Kind.REFUND_MADE,
     Kind.REFUND_READY,
     Kind.REFUND_CLEARED,
     Kind.REFUND_CANCELED,
 )
-_OF_MONEY = [kind.value for kind in Kind if kind not in (*_MERELY_SEEN, *_PROMISED)]
+_OF_MONEY = [kind.value for kind in Kind if kind not in (*MERELY_SEEN, *PROMISED)]
 OF_MONEY = (
     Event.select(Event.invoice_id, Event.kind, Event.detail)
     .where(eq(Event.invoice_id), Event.kind.in_(_OF_MONEY))

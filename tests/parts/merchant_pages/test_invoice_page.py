@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from btcpay.invoices.explain import ADVICE
 from btcpay.invoices.manual import MAX_REASON_CHARACTERS
 from btcpay.parts.merchant_pages import invoice as invoice_page
 from btcpay.parts.merchant_pages.attention import ONLY_SET_ASIDE
@@ -188,6 +189,12 @@ def test_every_kind_of_event_and_every_reason_has_its_words():
     )
     assert [kind for kind in Kind if f'kind == "{kind}"' not in history] == []
     assert [reason for reason in REASONS if words.count(f'"{reason}":') != 2] == []
+
+
+def test_the_page_lets_accept_what_the_command_advises_to_settle():
+    settled = {reason for reason, text in ADVICE.items() if "invoice settle" in text}
+    assert settled == set(REASONS) - set(ONLY_SET_ASIDE)
+    assert set(invoice_page.OWES_NOTHING) <= set(ONLY_SET_ASIDE)
 
 
 def test_much_dust_makes_no_endless_page(browser, monkeypatch):
