@@ -10,6 +10,7 @@ import pytest
 from btcpay.cli.main import cli
 from btcpay.health import counters, figures
 from btcpay.settings.settings import Settings, read
+from btcpay.values.networks import NETWORKS
 from tests.support.commands import commands
 from tests.support.paths import GONE, PROJECT
 
@@ -45,6 +46,20 @@ def test_every_setting_is_in_the_table_with_its_default():
     }
     defaults["BLOCKTILL_BIND"] = "127.0.0.1:8000"
     assert read(defaults) == read({})
+
+
+NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+def test_the_settings_page_counts_the_tickers_that_are_asked_and_must_agree():
+    page = text("docs/operators/settings.md")
+    mainnet = NETWORKS["mainnet"]
+    sources = NUMBERS[len(mainnet.price_sources)]
+    currency_sources = NUMBERS[len(mainnet.currency_sources)]
+    quorum = NUMBERS[read({"BLOCKTILL_NETWORK": "mainnet"}).price_quorum]
+    assert f"`BLOCKTILL_PRICE_SOURCES` | {sources} public tickers;" in page
+    assert f"`BLOCKTILL_CURRENCY_SOURCES` | {currency_sources} public tickers;" in page
+    assert f"\n{sources.title()} tickers are asked; {quorum} must agree" in page
 
 
 def test_every_command_is_in_the_table():
