@@ -183,6 +183,8 @@ class ReturnedSats(Protocol):
 class Receipts(Hook):
     """Adds lines to receipts, and returns the refunded sum. Called by `checkout/notices.py`.
 
+    The lines are on the receipt's page only. The receipt that is mailed
+    (`notify/mail/receipt.py`) has none of them.
     `receipt_lines` is called for each page of a paid invoice. `returned_sats` is called
     for each page and each status request of an invoice that has ended or is overpaid.
     """
