@@ -153,7 +153,7 @@ MISSPELT = {
         "def keep_blocks(db: Database, height",
         "def keep_blocks(db: Database, hight",
     ),
-    "an argument's type": ("merchant_views.py", "came_sats: int", "came_sats: str"),
+    "an argument's type": ("on_other_pages.py", "came_sats: int", "came_sats: str"),
     "a name in the list": ("__init__.py", "hooks.Blocks", "hooks.Block"),
     "a hook that is not listed": ("__init__.py", "    hooks.Blocks,\n", ""),
 }
