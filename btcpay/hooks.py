@@ -505,7 +505,7 @@ class AfterCheck(Hook):
 
 @dataclass(frozen=True, kw_only=True)
 class EventKinds(Hook):
-    """Adds a resource of the part, and its event types. Read by `notify/events.py`."""
+    """Registers a resource of the part, with its event types. Read by `notify/events.py`."""
 
     module = "kinds"
     resource: PartResource[Any]

@@ -72,10 +72,10 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         self._queue = _Queue()
 
     def queue(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
-        """Queues a statement. Returns a cursor, which has the result after the next `run`.
+        """Queues a statement of this thread. Returns a cursor.
 
-        Call it only in a transaction. Then the COMMIT sends the queue, even if `run` is
-        not called any more.
+        The next `run` sends the queue, and then the cursor has the result. Call this
+        only in a transaction: its COMMIT also calls `run`, so no statement is lost.
         """
         cursor = self.connection().cursor()
         self._queue.statements.append((cursor, sql, parameters))

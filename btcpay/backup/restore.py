@@ -175,9 +175,10 @@ def _lost_names(db: Database, present: OldDatabase) -> list[str]:
 
 
 def _derive_again(db: Database, network: Network) -> None:
-    """Raises CommandError if an address or script does not match its account key.
+    """Derives the address of each invoice again, and compares it with the stored one.
 
-    A payment to a wrong address would go to somebody else, or would not be found.
+    Raises CommandError if an address or script does not match its account key. A
+    payment to a wrong address would go to somebody else, or would not be found.
     """
     for merchant in db.rows(merchants.ALL):
         pages = keyset.pages(db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id)

@@ -31,9 +31,9 @@ def judge_clock(
     """Decides whether the system clock is believed, and stores the result.
 
     Returns the reason to doubt it, or "" if it is believed. `mark` is what `boot_mark`
-    (btcpay/values/times.py) returns now: the time since the machine's boot, which does
-    not change when the system clock is set. `is_agreed` is True if enough sources show
-    the same chain.
+    (btcpay/values/times.py) returns now: the seconds since the machine's boot, which no
+    change of the system clock affects, and the boot's id. `is_agreed` is True if enough
+    sources show the same chain.
     """
     current = current_moment(db, now)
     believed = _believed_moment(db, now)

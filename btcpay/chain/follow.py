@@ -116,16 +116,17 @@ class Follower:
 
         A failed source may know more in two cases:
 
-        1. No other source has a tip as high as the stored one. So the failed source must have
-           shown the highest headers before its error.
+        1. No other source has a tip as high as the stored one. So the failed source probably
+           has shown the highest headers before its error.
         2. No block has come for a long time (`is_quiet`), and the failed source claims a tip
            more than MAX_BLOCKS_BEHIND above the stored one.
         """
         top = self._top().height
+        do_others_know_top = self._highest >= top
         for source, error in self._errors.items():
             if isinstance(error, SourceExcluded):
                 continue
-            if self._highest < top:
+            if not do_others_know_top:
                 return f"{source.host} shows more blocks, which cannot be read: {error}"
             if not is_quiet or isinstance(error, Unreachable):
                 continue

@@ -128,7 +128,12 @@ class Pool(Generic[Source]):
         every_s = self.hedge_s
         if round_robin:
             every_s = self.late_s
-        answers = self.ask_all(question, lambda: 0.0, every_s, round_robin)
+        answers = self.ask_all(
+            question,
+            lambda: 0.0,  # it does not wait for more results after the first
+            every_s,
+            round_robin,
+        )
         first_result, *_ = answers.results.values()
         return first_result
 

@@ -158,7 +158,7 @@ class AnnouncedTx:
 
     @cached_property
     def contents(self) -> BlockContents:
-        """The transaction, parsed as the only one of a block.
+        """The transaction, parsed as if it were the only one of a block.
 
         Raises DecodeError if the bytes are invalid.
         """

@@ -73,7 +73,7 @@ class Reason(StrEnum):
 
 
 class DueLook(NamedTuple):
-    """A query of the mempool for an invoice, its reason, and the time `at` which it fell due."""
+    """A query of the mempool for an invoice, with its reason. `at` is when it is due."""
 
     invoice: WatchedInvoice
     reason: Reason

@@ -46,9 +46,10 @@ def part_matches_of(
     block: ProvenBlock,
     now: datetime,
 ) -> list[PartMatch]:
-    """Returns the parts (optional plug-ins) that need data in this block, with the data.
+    """Asks each part (optional plug-in) which data of this block it needs.
 
-    A part that fails to return its data is included, with None instead of the data.
+    Returns the parts that need some, each with the data. A part that fails to answer is
+    included, with None instead of the data.
     """
     part_matches: list[PartMatch] = []
     for part, hook in hooks.by_part(hooks.Blocks).items():
@@ -174,7 +175,7 @@ def forget_others(
     works: Sequence[Work],
     part_matches: Sequence[PartMatch],
 ) -> None:
-    """Deletes planned work of parts (optional plug-ins) that need no data in the block."""
+    """Deletes planned work of parts (optional plug-ins) that this block does not concern."""
     parts = {part_match.part for part_match in part_matches}
     for work in works:
         if work.part not in parts:

@@ -90,8 +90,8 @@ class RunRecord:
     def silence(self, db: Database, tip: str, mark: str) -> timedelta:
         """Returns how long `tip` has been the newest block; 0 if that is not known.
 
-        `mark` is what `boot_mark` returns now: the time since the machine's boot, which
-        does not change when the clock is set. The next call of `note` stores a new tip.
+        `mark` is what `boot_mark` returns now: the seconds since the machine's boot, which
+        no change of the clock affects. The next call of `note` stores a new tip.
         """
         since = self._tip_since or meta.get(db, Key.TIP_SINCE) or ""
         known_tip, _, since_mark = since.partition(" ")

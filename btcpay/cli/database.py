@@ -128,25 +128,16 @@ def restore(
         raise click.UsageError("name the FILE of a backup, or say --in-place")
     path = sqlite_path(shell.settings.database_url)
     agree = partial(_agree, shell.settings.network.name, yes)
-    if file is None:
+    if file is None:  # --in-place
         agree_to_move = partial(agree, "Move the counters?")
         moves = move_counters(shell.db, shell.settings, skip, agree_to_move, utc_now)
         shell.answer(_counters(moves), "moved the counters")
-    elif path is None:
-        _carry_over(
-            shell,
-            file,
-            skip,
-            partial(agree, f"Carry {file} over to PostgreSQL?"),
-        )
+    elif path is None:  # the database is on PostgreSQL
+        agree_to_carry = partial(agree, f"Carry {file} over to PostgreSQL?")
+        _carry_over(shell, file, skip, agree_to_carry)
     else:
-        _replace(
-            shell,
-            path,
-            file,
-            skip,
-            partial(agree, f"Replace {path} with {file}?"),
-        )
+        agree_to_replace = partial(agree, f"Replace {path} with {file}?")
+        _replace(shell, path, file, skip, agree_to_replace)
 
 
 def _replace(shell: Shell, path: Path, file: Path, skip: int, agree: Agree) -> None:

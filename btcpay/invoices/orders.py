@@ -51,7 +51,7 @@ def order_of(
 ) -> Order:
     """Returns an order from a validated body of create-invoice, or from a form's fields.
 
-    A form passes its `currency`, and may have further columns in `body`. Raises
+    A form passes its `currency`, and may have further columns of the invoice in `body`. Raises
     CommandError for a reference or a return_url that pages must not show. If a person
     has entered the values (`high` is given), also raises CommandError for a description
     with invisible characters, and for an e-mail address to which no mail can be sent.

@@ -49,9 +49,9 @@ class Change:
 class Outcome:
     """The changes that a scan causes, and the invoice's new state (`verdict`).
 
-    `changes` are the outputs to store. `forgotten` are known outputs to delete.
-    `payments` are the payments to make. `settling` are the txids of existing payments
-    that settle the invoice from now on.
+    `changes` are the outputs to store, each as it was and as it is now. `forgotten` are
+    known outputs to delete. `payments` are the payments to store. `settling` are the
+    txids of existing payments that settle the invoice from now on.
     """
 
     verdict: Verdict

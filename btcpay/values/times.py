@@ -175,7 +175,7 @@ def start_of(day: int, zone: ZoneInfo) -> int:
 
 
 def day_of(at_ms: int, zone: ZoneInfo) -> int:
-    """Returns the number of the zone's day that contains the time `at_ms`."""
+    """Returns the day on which the time `at_ms` falls in the zone: days since 1970-01-01."""
     local = from_ms(at_ms).astimezone(zone)
     day = number_of(local.date())
     # Clocks that go back just after midnight show the previous date again.

@@ -64,8 +64,8 @@ class MemoryWindows:
     """Rolling windows in the memory of this process. Thread-safe.
 
     A window stores the time of each counted request, and is deleted when the last
-    request is older than the period. Each bucket has up to MOST windows. A window of a
-    new key then replaces the window whose last counted request is the oldest. If the
+    request is older than the period. If a bucket has MOST windows already, the window
+    of a new key replaces the one whose last counted request is the oldest. If such a
     bucket `is_strict`, a new key is refused instead: otherwise clients could get rid of
     their own window by sending requests with many other keys.
 

@@ -29,8 +29,8 @@ class Key(StrEnum):
     LISTENS = "listens"  # "yes" if the last run's command listens to peers
     # when the tip was last fetched and every block up to it was read
     READ_MS = "read_ms"
-    # The next two have a mark that `boot_mark` (values/times.py) has returned: the time since the
-    # machine's boot, which does not change when the clock is set.
+    # The next two have a mark that `boot_mark` (values/times.py) has returned: the seconds since
+    # the machine's boot, which no change of the clock affects, and the boot's id.
     # the hash of the newest known block, and the mark when it became the newest
     TIP_SINCE = "tip_since"
     # the mark when a check first found that another check held the lock; empty once that

@@ -143,7 +143,7 @@ FILES = (
     .order_by(FileLink.expires_ms.desc(), FileLink.id)
 )
 REVOKE_FILE = FileLink.delete().where(eq(FileLink.id))
-OLD_FILES = FileLink.delete().where(~_LIVES)
+DELETE_EXPIRED_FILES = FileLink.delete().where(~_LIVES)
 
 # A restore deletes all sessions and links, because the backup may contain revoked ones.
 END_EVERYTHING = (MerchantLogin.delete(), MerchantSession.delete(), FileLink.delete())

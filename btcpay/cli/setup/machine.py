@@ -117,9 +117,9 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
 
 
 def is_private(file: Path) -> bool:
-    """True if the file exists, and its mode lets nobody but its owner and group read it.
+    """True if the file exists and its mode keeps it private.
 
-    Also, nobody but the owner may write to the file.
+    Only its owner and its group may read it, and only its owner may write to it.
     """
     return file.exists() and not file.stat().st_mode & BEYOND_GROUP_READING
 

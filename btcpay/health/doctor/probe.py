@@ -74,7 +74,8 @@ def probe_all(
 
     An explorer gets at most eight calls, plus one or two for each of the `addresses`.
     `known_height` is the height of the best block in the database; 0 if there is none.
-    `first` is the lowest block in the database; None if there is none.
+    `first` is the lowest block in the database; None if there is none. An explorer
+    whose tip is far below the best known height is marked as outdated.
     """
     probes = [
         _probe(url, shop, quota, first, addresses) for url in shop.settings.explorers

@@ -74,8 +74,8 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a finding about mails that are not sent.
 
     It is yellow if a mail has waited for an hour, if one was given up in the last day, or
-    if a merchant wants mail but no mail server is set. Otherwise it is green, or there is
-    none if no merchant wants mail.
+    if a merchant wants mail but no mail server is set. Otherwise it is green. If no
+    merchant wants mail, there is no finding.
     """
     now = shop.now()
     waiting, oldest_ms, answer = db.get(deliveries.MAILS_WAITING)

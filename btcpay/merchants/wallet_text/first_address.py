@@ -27,19 +27,20 @@ def refuse_other_first_address(
 ) -> None:
     """Raises TextRefused if the first addresses that a file gives do not fit its accounts.
 
-    `candidates` are the accounts in the file. The file must give the first address of
-    each of them. Does nothing if it gives fewer valid addresses than it has accounts.
+    `candidates` are the accounts in the file. If the file gives at least as many valid
+    addresses as it has accounts, the first address of each account must be among them.
+    Otherwise does nothing.
     """
-    named = set()
+    named_scripts = set()
     for address in _named_addresses(text):
         try:
-            named.add(script_of(address, network))
+            named_scripts.add(script_of(address, network))
         except DecodeError:
             continue
-    if len(named) < len(candidates):
+    if len(named_scripts) < len(candidates):
         return
     for candidate in candidates:
-        if candidate.descriptor.script(0) not in named:
+        if candidate.descriptor.script(0) not in named_scripts:
             raise TextRefused(
                 "the first address in the file is not that of its key: check that all of it was"
                 " copied, and not changed",

@@ -123,7 +123,7 @@ def one_per_network(places: Iterable[str]) -> list[str]:
 def network_of(place: str) -> str:
     """Returns the /16 network of an IPv4 address, or the /32 network of an IPv6 address.
 
-    Returns a host name unchanged.
+    Returns a host name unchanged, without its port.
     """
     host, _ = host_and_port(place)
     try:

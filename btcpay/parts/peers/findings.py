@@ -25,22 +25,24 @@ KNOWN_FOR = timedelta(days=1)
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
     """Yields a result for each peer, and one about listening for unconfirmed transactions.
 
-    No peer is contacted: the results are based on what the last checks have stored. A
-    peer with trouble is yellow. If no peer has responded lately, a peer that responded
-    before is red.
+    Yields nothing if no peers are set. If the program chooses the peers (AUTO), these are
+    the ones that have responded lately, or else those that it still remembers. No peer
+    is contacted: the results are based on what the last checks have stored. A peer with
+    trouble is yellow. If no peer has responded lately, a peer that responded before is
+    red.
     """
     if not settings.peers:
         return
     rows = {row.place: row for row in db.rows(PEERS)}
     last_check = meta.time(db, meta.Key.RAN_MS) or now - LATELY
-    lately = _good_since(rows, max(now - LATELY, last_check))
+    responded_lately = _good_since(rows, max(now - LATELY, last_check))
     places: Sequence[str] = settings.peers
     if places == (AUTO,):
-        places = lately or _good_since(rows, now - KNOWN_FOR)
+        places = responded_lately or _good_since(rows, now - KNOWN_FOR)
         if not places:
             remedy = "run `blocktill check`, and see its log"
             yield Finding("peers", YELLOW, "none was found yet", remedy)
-    good = set(lately).intersection(places)
+    good = set(responded_lately).intersection(places)
     top = max((rows[place].height or 0 for place in good), default=0)
     for place in places:
         row = rows.get(place) or blank(Peer)

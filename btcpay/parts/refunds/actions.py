@@ -149,7 +149,13 @@ def _sum(db: Database, order: RefundRequest) -> _Sum:
 def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum:
     """Returns the sum of a refund of this invoice.
 
-    Raises ChangeRefused with the code `nothing_came`, `too_much` or `changed`.
+    Raises ChangeRefused with one of these codes:
+
+    - `nothing_came`: the invoice has no confirmed payment.
+    - `changed`: other refunds were made since the caller read their sum, the sum that is
+      left is not the one that the caller has shown, or an earlier refund was sent twice,
+      so that the caller must say how much.
+    - `too_much`: with this refund, all refunds would be more than MOST_TIMES what came.
     """
     came_sats = sums.came_sats_of(db, invoice_id)
     if not came_sats:
@@ -158,7 +164,8 @@ def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum
         )
     refunds = sums.refunds_of(db, invoice_id)
     made_sats = sums.total_sats_of(refunds)
-    if order.made_sats not in (None, made_sats):
+    are_refunds_known = order.made_sats in (None, made_sats)
+    if not are_refunds_known:
         raise ChangeRefused(
             "changed", f"refunds of {made_sats} satoshis were made meanwhile"
         )
@@ -169,7 +176,8 @@ def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum
     if order.amount_sats is None:
         invoice = db.get(invoices.WHOLE, id=invoice_id)
         default = sums.default_of(invoice, came_sats, refunds)
-        if order.left_sats not in (None, str(default.left_sats)):
+        is_rest_known = order.left_sats in (None, str(default.left_sats))
+        if not is_rest_known:
             raise ChangeRefused(
                 "changed", f"{default.left_sats} satoshis are left to send back"
             )

@@ -170,8 +170,8 @@ def _order_of(visit: Visit, invoice_id: str) -> actions.RefundRequest:
 def confirm_sent(visit: Visit, id: str, output: str) -> Response:
     """Stores the merchant's statement that `output` sent the refund.
 
-    `output` is "txid:vout". It pays another sum than the refund's. Redirects (303) to
-    the list of refunds.
+    `output` is "txid:vout". The merchant says so if no output pays exactly the refund's
+    sum. Redirects (303) to the list of refunds.
     """
     visit.get_or_404(queries.BY_ID, "rfd", id)
     service = visit.service

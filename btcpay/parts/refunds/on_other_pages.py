@@ -44,9 +44,9 @@ def _lines_of(to_send_count: int) -> list[Line]:
 
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
-    """Returns a sentence with the sums that were sent back, by currency.
+    """Returns a line for the month's page: the sums that were sent back, by currency.
 
-    Returns [] if nothing was sent back. A refund counts if
+    Returns no line ([]) if nothing was sent back. A refund counts if
     since_ms <= time of sending < before_ms, in unix milliseconds.
     """
     sums_by_currency = defaultdict[str, Decimal](Decimal)

@@ -21,7 +21,7 @@ NINTH_DECIMAL = "1"
 
 
 def lines_of(refunds: Iterable[Refund]) -> str:
-    """Returns the file's content. Each refund must have an address."""
+    """Returns the text of a pay-to-many file. Each refund must have an address."""
     return "".join(
         f"{refund.address},{full_btc_text(refund.amount_sats)}{NINTH_DECIMAL}\n"
         for refund in refunds

@@ -13,7 +13,7 @@ from storage.database import Database
 def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
     """Returns a line for each of the invoice's refunds that is in a block, in block order.
 
-    It has the same sums as the refund's page: money, if its value is known, and bitcoin.
+    Each line has the same sums as the refund's page: money, if its value is known, and bitcoin.
     """
     language = current_language()
     lines: list[hooks.ReceiptLine] = []

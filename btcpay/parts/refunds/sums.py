@@ -31,8 +31,8 @@ class Default(NamedTuple):
 
     - `basis`: "excess" is the sum that was paid above the invoice's amount, "all" is the
       whole sum that was received.
-    - `left_sats`: the basis minus all earlier refunds. It is 0 if earlier refunds have
-      reached the basis, so that a repeated request creates no second refund.
+    - `left_sats`: the basis minus all earlier refunds that were not canceled. It is 0 if
+      they have reached the basis, so that a repeated request creates no second refund.
     """
 
     basis: Basis

@@ -47,7 +47,7 @@ class SandboxConfig:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment for each program of this shop.
+        """The environment for each program of the sandbox's shop.
 
         It is `own_environ`, with the sandbox's chain as block explorer and as price
         source.
@@ -134,9 +134,9 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
     for name, text in _required_variables(environ).items():
         words.append(f"{name}={shlex.quote(without_secrets(name, text))}")
     if Path(program).name == "blocktill":
-        words.append(program)
-    else:
-        words += [sys.executable, "-m", "btcpay"]
+        words.append(shlex.quote(program))
+    else:  # it was started by `python -m btcpay`
+        words += [shlex.quote(sys.executable), "-m", "btcpay"]
     return " ".join(words)
 
 

@@ -184,7 +184,7 @@ BUTTONS: dict[str, tuple[Callable[[Sandbox], Json], str]] = {
 
 
 def create_workbench() -> Blueprint:
-    """Returns the blueprint of the page and its buttons."""
+    """Returns the blueprint of the workbench: its page and its buttons."""
     blueprint = create_page()
     for name in BUTTONS:
         blueprint.add_url_rule(

@@ -189,8 +189,7 @@ class Pages:
         """Adds five security headers to a response.
 
         If a view has set one of these headers, its value is kept, except for
-        X-Content-Type-Options. Without a value of its own, a page may not use the
-        camera, for example.
+        X-Content-Type-Options. By default, for example, a page may not use the camera.
         """
         response.headers.setdefault("Permissions-Policy", "camera=()")
         response.headers.setdefault("Content-Security-Policy", self.policy())

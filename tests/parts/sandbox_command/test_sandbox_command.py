@@ -139,6 +139,7 @@ def test_what_stands_behind_two_dashes_is_not_looked_at(blocktill):
 def test_what_another_terminal_needs_is_quoted_and_shows_no_password():
     usual = {"BLOCKTILL_EXPLORERS": "http://127.0.0.1:8001", "HOME": "/root"}
     assert command_line(".venv/bin/blocktill", usual) == ".venv/bin/blocktill"
+    assert command_line("my shop/blocktill", usual) == "'my shop/blocktill'"
     url = "postgresql://shop:secret@127.0.0.1/shop"
     environ = {"BLOCKTILL_DATABASE_URL": url, "BLOCKTILL_CONFIRMATIONS": "1 3@1000"}
     found = command_line("/opt/blocktill/btcpay/__main__.py", environ)

@@ -69,22 +69,24 @@ def make_link(visit: Visit) -> Response:
     last = visit.day("to")
     if first is None or last is None or last < first:
         raise InvalidRequest("the form names no days")
+    secret = visit.form_secret()
     with visit.create_once("fil", sessions.FILE) as (id, exists):
         if not exists:
-            db.run(sessions.OLD_FILES, now=to_ms(visit.now))
+            db.run(sessions.DELETE_EXPIRED_FILES, now=to_ms(visit.now))
             _require_room(visit)
             db.run(
                 sessions.ADD_FILE,
                 id=id,
                 merchant_id=visit.merchant_id,
-                secret_sha256=sha256_of(visit.form_secret()),
+                secret_sha256=sha256_of(secret),
                 first_day=number_of(first),
                 last_day=number_of(last),
                 expires_ms=to_ms(visit.now + LINK_LIFE),
             )
     # The path is not below /merchant, since proxies may restrict that path to the
     # merchant's network.
-    url = f"{visit.service.settings.base_url}/file/{visit.form_secret()}?lang={current_language()}"
+    base_url = visit.service.settings.base_url
+    url = f"{base_url}/file/{secret}?lang={current_language()}"
     return show(visit, db.get(sessions.FILE, id=id), url)
 
 
@@ -105,14 +107,15 @@ def revoke(visit: Visit, id: str) -> Response:
 def send_file_of_link(service: Service, secret: str) -> Response:
     """Returns the file to which a link leads.
 
-    Raises NotFound if the link is unknown, revoked or expired, and RateLimited if too
-    many downloads run.
+    Raises NotFound if the link is unknown, revoked or expired. Raises RateLimited if too
+    many downloads run, or after too many requests with an unknown link.
     """
     now_ms = to_ms(service.now())
     link = service.db.get_or_none(
         sessions.FILE_BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms
     )
     if link is None:
+        # It counts like a wrong API key, so that nobody can guess links.
         count_request(service, failed_auth_windows())
         raise NotFound("there is no such file")
     days = date_of(link.first_day), date_of(link.last_day)
