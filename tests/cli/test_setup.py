@@ -115,6 +115,8 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     first = run(["setup", *options(folder)])
     assert first.stdout == ""
     assert "What `blocktill doctor` finds:\n" in first.stderr
+    again = f"run `{PROGRAM} --env-file {folder}/shop.env setup` again"
+    assert again in first.stderr
     start = f"Start it: {PROGRAM} --env-file {folder}/shop.env run\n"
     assert f"{start}Then make the merchant in a browser: " in first.stderr
     text = (folder / "shop.env").read_text()

@@ -9,11 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from btcpay.cli.setup.machine import make_folder, this_user, write_settings
+from btcpay.cli.setup.machine import (
+    has_right_mode,
+    make_folder,
+    this_user,
+    write_settings,
+)
 from btcpay.cli.setup.questions import QUESTIONS, default_of, validate_answer
+from btcpay.cli.setup.setup import conclusion_of
 from btcpay.cli.setup.units import template, units, write
 from btcpay.settings.env_file import changed_text
 from btcpay.values.errors import CommandError, SettingsError
+from btcpay.values.finding import GREEN, RED, YELLOW
 from tests.support.paths import PROJECT
 from tests.support.programs import done, tool
 
@@ -134,6 +141,53 @@ def test_the_services_user_may_read_what_root_may_write(tmp_path):
     found = (tmp_path / "e").stat()
     assert (found.st_uid, found.st_gid) == (0, nobody.pw_gid)
     assert stat.S_IMODE(found.st_mode) == 0o640
+
+
+ME_OR_NOBODY = {
+    "as it is written for oneself": ("root", "root", 0o600, True),
+    "readable for all": ("root", "root", 0o644, False),
+    "as it is written for another user": ("nobody", "nobody", 0o640, True),
+    "copied by root from another machine": ("nobody", "root", 0o640, False),
+    "closed to its group": ("nobody", "nobody", 0o600, False),
+}
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("case", ME_OR_NOBODY)
+def test_a_file_that_its_user_cannot_read_is_written_again(case, tmp_path):
+    user, group, mode, expected = ME_OR_NOBODY[case]
+    file = tmp_path / "e"
+    assert not has_right_mode(file, pwd.getpwnam(user))
+    file.touch()
+    os.chown(file, 0, pwd.getpwnam(group).pw_gid)
+    file.chmod(mode)
+    assert has_right_mode(file, pwd.getpwnam(user)) == expected
+
+
+@NEEDS_ROOT
+def test_who_may_not_write_the_file_is_told_to_be_root(tmp_path):
+    nobody = pwd.getpwnam("nobody")
+    os.seteuid(nobody.pw_uid)
+    try:
+        with pytest.raises(CommandError, match="nobody may not write .* as root"):
+            write_settings(tmp_path / "e", "A=1\n", nobody)
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize(
+    ("colours", "expected"),
+    [
+        (
+            {GREEN, YELLOW, RED},
+            "Repair what is red, then run `/b/blocktill setup` again.",
+        ),
+        ({GREEN, YELLOW}, ""),
+        ({GREEN}, "All is well."),
+    ],
+)
+def test_a_repair_is_asked_for_only_where_something_is_red(colours, expected):
+    assert conclusion_of(colours, "/b/blocktill") == expected
 
 
 GOOD = {"BLOCKTILL_NETWORK": "testnet4", "BLOCKTILL_BASE_URL": "https://pay.shop.net"}

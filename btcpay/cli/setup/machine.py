@@ -116,12 +116,21 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
         os.chown(folder, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
-def is_private(file: Path) -> bool:
-    """True if the file exists and its mode keeps it private.
+def has_right_mode(file: Path, user: pwd.struct_passwd) -> bool:
+    """True if the settings file exists with a mode and group as `write_settings` gives.
 
-    Only its owner and its group may read it, and only its owner may write to it.
+    Only its owner may write to it, and only its owner and its group may read it. If
+    `user` is not the user of this process, the group is that of `user`, and may read
+    the file: a file that was copied from another machine may belong to root.
     """
-    return file.exists() and not file.stat().st_mode & BEYOND_GROUP_READING
+    if not file.exists():
+        return False
+    found = file.stat()
+    if found.st_mode & BEYOND_GROUP_READING:
+        return False
+    if user.pw_uid == os.geteuid():
+        return True
+    return found.st_gid == user.pw_gid and bool(found.st_mode & stat.S_IRGRP)
 
 
 def text_of(file: Path, if_missing: str) -> str:
@@ -153,8 +162,17 @@ def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
     """Replaces the settings file by a new one atomically.
 
     The file belongs to the user of this process. If `user` is another one, the group of
-    `user` may read the file.
+    `user` may read the file. Raises CommandError if this process may not write there.
     """
+    try:
+        _replace(file, text, user)
+    except PermissionError:
+        raise CommandError(
+            f"{this_user().pw_name} may not write {file}: run {PROGRAM} setup as root"
+        ) from None
+
+
+def _replace(file: Path, text: str, user: pwd.struct_passwd) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     new_file = file.with_name(f".{file.name}.new")
     new_file.unlink(missing_ok=True)  # a killed run may have left one

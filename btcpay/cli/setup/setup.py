@@ -7,7 +7,7 @@ browser, or by `merchant add`.
 import os
 import pwd
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from btcpay.cli.shell import require_text
 from btcpay.health.doctor.run import examine
 from btcpay.settings.env_file import VARIABLE, changed_text, parse
 from btcpay.settings.settings import PREFIX, Settings, read
-from btcpay.values.finding import GREEN
+from btcpay.values.finding import GREEN, RED, YELLOW, Colour
 from btcpay.values.times import utc_now
 from storage.database import sqlite_path
 from storage.queries import merchants
@@ -130,7 +130,7 @@ class _SetupRun(Interview):
         They may be the system user, the folder, the database, the settings file and the
         systemd units. If this method is interrupted, it can be run again.
         """
-        self._show_file()
+        self._show_overriding()
         options = self.options
         kind = units.choose_kind(options["units"], options["start"], self._command)
         answers = self.settings(self.present, self.state)
@@ -146,9 +146,11 @@ class _SetupRun(Interview):
             machine.as_user(user, lambda: work(read(environ)))
 
         as_user(_migrate)
-        if text != self.text or not machine.is_private(self.file):
+        if text != self.text or not machine.has_right_mode(self.file, user):
             machine.write_settings(self.file, text, user)
             say(f"wrote {self.file}")
+        else:
+            say(f"{self.file} is up to date")
         if options["here"] and state:
             # An empty file: `run` then issues a key, and prints it.
             write_secret(state / KEY_FILE)
@@ -156,7 +158,7 @@ class _SetupRun(Interview):
         if has_units:
             self._write_units(kind, state, user)
         if not options["here"]:
-            as_user(lambda settings: _examine(settings, environ))
+            as_user(lambda settings: _examine(settings, environ, self._command))
         command = self._command_of(user)
         if not has_units:
             say(f"Start it: {command} run")
@@ -167,14 +169,13 @@ class _SetupRun(Interview):
     def _command(self) -> str:
         return f"{machine.PROGRAM} --env-file {self.file}"
 
-    def _show_file(self) -> None:
+    def _show_overriding(self) -> None:
         names = [name for name in os.environ if name.startswith(PREFIX)]
         overriding = sorted({*names} - {VARIABLE})
         if overriding:
             say(
                 f"Note: this environment overrides the file. Unset {', '.join(overriding)}."
             )
-        say(f"The settings are in {self.file}.")
 
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
         """Returns the user who owns service and database. Creates user and folder if missing.
@@ -240,18 +241,28 @@ def _migrate(settings: Settings) -> None:
     say(text)
 
 
-def _examine(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Prints the findings of `blocktill doctor` that are not green."""
+def _examine(settings: Settings, environ: Mapping[str, str], command: str) -> None:
+    """Prints the findings of `blocktill doctor` that are not green.
+
+    `command` is the beginning of this shop's commands for whoever runs `setup`.
+    """
     say("What `blocktill doctor` finds:")
-    is_well = True
+    colours = set()
     for finding in examine(settings, environ, utc_now):
+        colours.add(finding.colour)
         if finding.colour != GREEN:
-            is_well = False
             say(line_of(finding))
-    if is_well:
-        say("All is well.")
-    else:
-        say("Repair what is red, then run `blocktill setup` again.")
+    if conclusion := conclusion_of(colours, command):
+        say(conclusion)
+
+
+def conclusion_of(colours: Set[Colour], command: str) -> str:
+    """Returns the sentence after the findings of these colours; "" if there is none."""
+    if RED in colours:
+        return f"Repair what is red, then run `{command} setup` again."
+    if YELLOW in colours:
+        return ""
+    return "All is well."
 
 
 def _show_first_step(settings: Settings, command: str, has_units: bool) -> None:
