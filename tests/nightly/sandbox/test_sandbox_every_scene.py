@@ -1,14 +1,18 @@
 """Each scene to its end, and a newcomer's first minute in a browser."""
 
+import threading
 import time
 
 import pytest
 
 from btcpay.sandbox.scenes.stories import scenes
+from btcpay.sandbox.shop import Shop
 from tests.support.axe import axe_script, look
 from tests.support.browser import DESK, PHONE, SMALL
-from tests.support.builders import until
+from tests.support.builders import Clock, until
+from tests.support.fake_esplora import serving_sandbox
 from tests.support.playground import scene_of
+from tests.support.ports import free_port
 
 # from the clone's end to an invoice that is paid; pip's downloads apart
 NEWCOMER_S = 90
@@ -32,6 +36,40 @@ def test_a_newcomer_sees_an_invoice_paid_by_one_press(playground, open_tab):
     framed = [url for url in tab.requests if url == shown["pay_url"]]
     assert framed and tab.text("announce") == scene_of(playground)["lines"][-1]
     assert look(tab, axe, (DESK, PHONE, SMALL)) == []
+
+
+@pytest.fixture
+def workbench(tmp_path):
+    shop = Shop(f"http://127.0.0.1:{free_port()}", "sk_test_x")  # it is away
+    with serving_sandbox(tmp_path, Clock(), shop) as served:
+        yield served
+
+
+def test_each_line_of_a_scene_loads_its_refunds_page_again(workbench, open_tab):
+    """That page does not renew itself, as an invoice's page does."""
+    sandbox, root = workbench
+    page = f"{root}/refund/ref_1"
+    is_given = threading.Event()
+
+    def story():
+        sandbox.stage.show({"id": "inv_1", "pay_url": page})
+        yield "The customer is asked for an address."
+        sandbox.stage.until(is_given.is_set, "the address")
+        yield "The address is given."
+
+    tab = open_tab(root, size=DESK)
+    tab.go(root)
+
+    def loads():
+        tab.ask("0")  # so that the browser's news are heard
+        return tab.requests.count(page)
+
+    sandbox.stage.start("one", "One", story(), quick=True)
+    until(loads, "the page")
+    tab.until("document.querySelectorAll('#story li').length === 1")
+    first = loads()
+    is_given.set()
+    until(lambda: loads() > first, "the page once more")
 
 
 ENDS = {

@@ -23,10 +23,13 @@
   let lines = document.querySelectorAll("#story li").length;
   const follow = () => {
     const page = find("customer")?.dataset.page;
-    if (page && page !== currentPage) frame.src = page;
-    currentPage = page;
     const steps = document.querySelectorAll("#story li");
-    if (steps.length > lines) find("announce").textContent = steps[steps.length - 1].textContent;
+    const isTold = steps.length > lines;
+    if (isTold) find("announce").textContent = steps[steps.length - 1].textContent;
+    // Unlike an invoice's page, a refund's does not keep itself up to date.
+    const isStale = isTold && page?.includes("/refund/");
+    if (page && (page !== currentPage || isStale)) frame.src = page;
+    currentPage = page;
     lines = steps.length;
   };
 
