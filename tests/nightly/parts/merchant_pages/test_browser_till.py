@@ -134,6 +134,11 @@ FIT = """(() => {
 })()"""
 
 
+# Between the header, whose line is its lower edge on a wide screen, and the cards.
+GAP = """document.querySelector('#counter').getBoundingClientRect().top
+    - document.querySelector('#shop').getBoundingClientRect().bottom"""
+
+
 @pytest.fixture
 def busy(new_counter):
     """The cashier chooses the tip, one sale was taken back, and the seller has a long name."""
@@ -167,6 +172,7 @@ def test_amount_keys_and_button_are_in_sight_whatever_else_the_till_shows(
         assert is_whole and scrolled == 0 and lines < 8, (size, lines)
         assert 0 <= below <= 40 and key >= 32, (size, below, key)
         assert misfits(tab, size[0]) == [], size
+        assert size[0] < 768 or tab.ask(GAP) >= 8, size
 
 
 # What is typed at the keypad, and what the button says.
