@@ -58,8 +58,9 @@ class Call(NamedTuple):
     def get_or_404(self, query: Typed[T], prefix: str, id: str) -> T:
         """Returns the merchant's row with this id.
 
-        Raises NotFound (status 404) if there is no such row, or if it belongs to
-        another merchant.
+        `query` has the parameters `id` and `merchant_id`. `prefix` is that of the ids,
+        such as "inv". Raises NotFound (status 404) if there is no such row, or if it
+        belongs to another merchant.
         """
         row = None
         if is_id(prefix, id):

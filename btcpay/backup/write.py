@@ -52,6 +52,7 @@ def open_backup(database_url: str) -> BinaryIO:
     with sqlite_file.new_file(path, "download") as part:
         sqlite_file.copy(path, part)
         sqlite_file.inspect(part, path)
+        # `new_file` deletes the name when its block ends. The open file stays readable.
         return part.open("rb")
 
 

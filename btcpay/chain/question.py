@@ -52,7 +52,11 @@ class Question(Generic[S, T]):
         return list(self._running.values())
 
     def run(self, sources: Iterable[S]) -> None:
-        """Sends the request to the sources, in this order, and waits for the results."""
+        """Sends the request to one source after the other, in this order.
+
+        Ends when all sources have answered or failed, or when the time is up. Sources
+        whose request then still runs are `unfinished`.
+        """
         self._waiting.extend(sources)
         now_s = time.monotonic()
         while now_s < self._end_s:

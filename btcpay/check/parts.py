@@ -101,8 +101,8 @@ def work_on_block(
 ) -> None:
     """Makes each part (optional plug-in) do its work on a block.
 
-    The work of a part is left to a later run if the part failed to return its data, or
-    if it must first undo its changes from removed blocks.
+    The work of a part is left to a later run if the part could not say which data of
+    the block it needs, or if it must first undo its changes from removed blocks.
     """
     by_part = hooks.by_part(hooks.Blocks)
     for part, matches in part_matches:
@@ -183,7 +183,7 @@ def forget_others(
 
 
 def count_again(db: Database, settings: Settings, now: datetime) -> None:
-    """Counts totals over invoices again for parts (optional plug-ins) that failed before.
+    """Repeats the counting of totals that has failed in a part (optional plug-in) before.
 
     Such a total is, for example, the sum of a bill's invoices.
     """

@@ -63,7 +63,8 @@ def record_of(merchant: Merchant, row: MoneyRow, amount_sats: int) -> Row:
     """
     own = as_dict(row)
     line: Row = {name: own.get(name) for name in COLUMNS.split()}
-    day = date_of(day_of(row.created_ms, zone_of(merchant.timezone)))
+    zone = zone_of(merchant.timezone)
+    day = date_of(day_of(row.created_ms, zone))
     return line | {
         "day": day.isoformat(),
         "received_at": iso_ms(row.created_ms),

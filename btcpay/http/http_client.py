@@ -127,7 +127,7 @@ class Session:
         """Sends a POST request. Returns the status and the first `kept_bytes` of the body.
 
         The body is b"" if none of it arrives within `timeout_s`. Raises Unreachable if
-        the response headers do not arrive in time. Messages do not contain the URL.
+        the response headers do not arrive in time. Its message does not contain the URL.
         """
         status: list[int] = []
 

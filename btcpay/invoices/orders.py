@@ -93,7 +93,7 @@ def _life_of(hours: Decimal | None) -> timedelta | None:
 def checked_email(text: str) -> str:
     """Returns a customer's e-mail address without surrounding blanks.
 
-    Raises CommandError if no mail can be sent to this address.
+    Raises CommandError if it is no valid address.
     """
     email = text.strip()
     try:

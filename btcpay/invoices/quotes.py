@@ -64,9 +64,8 @@ def live_price(prices: Prices, now: datetime, currency: str) -> Price:
     ahead = prices.usd.time_ahead(now)
     if ahead:
         message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
-        log.error(
-            "%s of most price sources, so no invoice is made; %s", message, SET_CLOCK
-        )
+        reason = f"{message} of most price sources"
+        log.error("%s, so no invoice is made; %s", reason, SET_CLOCK)
         raise PriceUnavailable(f"{message}: no invoice is made until it is corrected")
     if currency == USD:
         return Price(price_usd, USD, price_usd)

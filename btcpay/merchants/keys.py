@@ -74,8 +74,9 @@ def issue(
     characters of the secret after its prefix; None means random ones.
 
     `id` and `characters` may be derived from a form, so that a form that is sent twice
-    makes only one key. If a key with this `id` or this secret exists, nothing is stored.
-    In the first case the caller must not show the result: its secret belongs to no key.
+    makes only one key. If a key with this secret exists, nothing is stored, and the
+    result is that key. If a key with this `id` and another secret exists, nothing is
+    stored either. The caller must not show the result then: it belongs to no key.
     """
     secret = secret_prefix(network) + (characters or random_base62(SECRET_CHARACTERS))
     key = IssuedKey(id or new_id("key"), scope, name, secret)

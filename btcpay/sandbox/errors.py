@@ -8,7 +8,7 @@ class SandboxError(Exception):
 class BadRequest(SandboxError):
     """The requested action is not possible.
 
-    The message is that of Bitcoin Core for this error, or says what to do instead.
+    The message is Bitcoin Core's text for this error, or a sentence for the person.
     """
 
 

@@ -55,7 +55,7 @@ def blocks(start_height: str = "") -> Response:
 def raw_block(block_hash: str) -> Response:
     """Returns the serialized block.
 
-    While the explorer lies, blocks that were mined since the lie began also contain the
+    While the workbench makes the explorer lie, blocks mined since then also contain the
     invented payment.
     """
     block = _block(block_hash)

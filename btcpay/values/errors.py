@@ -189,7 +189,7 @@ class OutOfQuota(ExplorerError):
 
 
 class BeyondMoney(ExplorerError):
-    """A merchant's total would exceed 21 million bitcoin.
+    """A merchant's total of payments would exceed 21 million bitcoin.
 
     The database transaction that would store this total is rolled back.
     """

@@ -32,9 +32,9 @@ _NO_ANSWER = {"ok": False, "problem": "no answer"}
 class Trial:
     """Tests whether the database accepts writes, by writing.
 
-    While writes succeed, a test writes FEW_BYTES once a minute. After a failed database
-    transaction each call of `passes` writes as many bytes as an order needs, until this
-    succeeds: a full disk may still accept a few bytes. `monotonic_s` returns the time
+    While writes succeed, `passes` writes FEW_BYTES, at most once a minute. After a failed
+    database transaction each call writes as many bytes as an order needs, because a full
+    disk may still accept a few. This ends with the first success. `monotonic_s` returns the time
     of a monotonic clock in seconds.
     """
 

@@ -60,7 +60,7 @@ ADD = MerchantSession.insert(all_columns(MerchantSession))
 class Session(MerchantSession, Merchant):  # type: ignore[misc]  # `id` is the session's
     """A logged-in browser's session and its merchant.
 
-    `merchant` is the name on the command line, `seller` the name that customers see.
+    `merchant` is the merchant's name in commands, `seller` the name that customers see.
     """
 
     # the session's id, which takes the API key's place in rate limits and logs

@@ -186,7 +186,7 @@ def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:
     """Sets `probe.trouble` if the explorer's last block is outdated.
 
     It is outdated if it is more than MAX_BLOCKS_BEHIND below the height `best`, or
-    older than blocks of this network usually are.
+    older than the network's `tip_max_age`.
     """
     behind = best - (probe.height or 0)
     if behind > MAX_BLOCKS_BEHIND:

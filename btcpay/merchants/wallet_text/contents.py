@@ -47,9 +47,9 @@ class Candidate(NamedTuple):
     - `is_assumed`: True if nothing in the text gives the script type.
     - `is_internal`: True if the file says that the addresses are for change.
     - `has_checksum`: True if a checksum covers the whole descriptor.
-    - `is_lone`: True if the account comes from a single key.
-    - `is_wanted`: True if the account comes from a single key, and the person named its
-      script type.
+    - `is_lone`: True if the text gives the account by an extended public key alone,
+      without a descriptor.
+    - `is_wanted`: True if it `is_lone` and the person has named its script type.
     """
 
     descriptor: Descriptor

@@ -115,7 +115,7 @@ def read_fields(schema: Schema) -> LoadedBody:
     """Loads the request's body.
 
     Raises ValidationError if the body is invalid, or if its metadata are too long or
-    have a too large number.
+    contain too large a number.
     """
     body = read_body()
     value = parse(body)

@@ -160,7 +160,7 @@ class Visit:
         )
 
     def order(self, fields: Mapping[str, Any], **more: str | None) -> Order:
-        """Returns an order in the form's currency.
+        """Returns an order in the currency that the request's form names.
 
         `fields` are the order's fields as in the API's operation create-invoice. `more`
         are further columns of the invoice. Raises InvalidRequest or CommandError if a

@@ -72,10 +72,10 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
     2. The other outputs are processed in chain order. Each output sends the oldest
        refund of exactly its sum that is not sent yet. Its block must be above
        `above_height`, the height of the tip when the payer gave the address.
-    3. An output that sends no refund may repeat a payment: it does so if another output
-       has sent a refund of exactly its sum, no more than a week of blocks before. All
-       other outputs are shown to the merchant. They count only if the merchant names
-       them.
+    3. An output to which neither rule applies may have sent a refund a second time. It
+       has if its sum is exactly that of a refund which another output has sent, and its
+       block is at most a week of blocks above that output's block.
+    4. Outputs to which no rule applies count only if the merchant names them.
     """
     in_order = sorted(outputs, key=_IN_CHAIN)
     outputs_by_refund = _outputs_named(refunds, in_order)

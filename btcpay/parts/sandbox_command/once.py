@@ -31,9 +31,9 @@ PORTS = range(20_000, 30_000)
 def temporary_config(state: Path | None, port: int | None) -> Iterator[SandboxConfig]:
     """Yields the configuration of a sandbox in a temporary folder, on free ports.
 
-    The folder is removed at the end. If `state` is a folder, the chain is stored there
-    instead. If `port` is a port, the chain uses it instead of a free one. Environment
-    variables can set the database and the port of the service.
+    The folder is removed at the end. `state` is the folder in which the chain is
+    stored; None means the temporary one. `port` is the chain's port; None means a free
+    one. Environment variables can set the database and the port of the service.
     """
     with tempfile.TemporaryDirectory(prefix="blocktill-sandbox-") as folder:
         defaults = {

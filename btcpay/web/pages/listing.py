@@ -42,7 +42,7 @@ class Listing:
         query: Mapping[str, str],
         before_ms: int | None = None,
     ) -> "ListPage":
-        """Returns the page of the list that the request's query parameters name.
+        """Returns a page of the list, for the query parameters `query` of the request.
 
         If `query` has `older` with the id of a row, the page begins after that row.
         Otherwise it begins with the newest row that is older than the time `before_ms`,

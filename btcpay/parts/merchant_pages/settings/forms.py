@@ -125,7 +125,7 @@ FORMS = {
 
 
 def advice() -> Mapping[str, str]:
-    """Returns a sentence for each field that tells the merchant which values are valid."""
+    """Returns, for each field, the sentence that is shown if its value is invalid."""
     url = gettext("This must be a web address such as https://shop.example.com/orders.")
     listed = gettext("Please choose one from the list.")
     accent = gettext(
