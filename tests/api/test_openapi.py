@@ -80,8 +80,7 @@ PRICED = ("amount_mode", "amount_usd", "min_amount_usd", "max_amount_usd")
 def shop(tmp_path_factory, ticker):
     ticker.reset()
     folder = tmp_path_factory.mktemp("shop")
-    behind_a_proxy = {"BLOCKTILL_TRUSTED_PROXIES": "1"}
-    with open_shop(folder, ticker.url, Clock(), **behind_a_proxy) as opened:
+    with open_shop(folder, ticker.url, Clock()) as opened:
         yield opened
 
 
