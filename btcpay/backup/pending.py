@@ -63,16 +63,9 @@ class PendingRestore:
         return self._folder.is_dir()
 
     def hold(self) -> None:
-        """Locks the folder until `release` is called, or until this process ends.
-
-        Raises BlockingIOError if the folder is already locked.
-        """
+        """Locks the folder until `release` is called, or until this process ends."""
         lock = self._lock.open("a", encoding="ascii")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            raise
+        fcntl.flock(lock, fcntl.LOCK_EX)  # waits for `is_held`, which takes a moment
         self._held = lock
 
     def release(self) -> None:
@@ -81,14 +74,14 @@ class PendingRestore:
 
     def is_held(self) -> bool:
         """True while a process receives or examines the backup."""
-        other = PendingRestore(self._folder, self.id)
         try:
-            other.hold()
+            with self._lock.open("a", encoding="ascii") as lock:
+                # Shared, so that two requests which ask at once do not see each other.
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         except OSError:  # it is gone, or another user's
             return False
-        other.release()
         return False
 
     def report(self) -> Report | None:

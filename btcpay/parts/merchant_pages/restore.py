@@ -92,13 +92,12 @@ class RestoreViews:
         """
         require_setup_token(self._service, token)
         pending = self._find(id)
-        # This comes before the report: the report is written before the lock is freed.
-        is_held = pending.is_held()
-        report = pending.report()
-        if report is None and is_held:
+        # The report is written before the lock is freed, and `answer` waits for both.
+        if pending.is_held():
             page = self._page("restore_waiting.html")
             page.headers["Refresh"] = str(LOOKS_AGAIN_S)
             return page
+        report = pending.report()
         if report is None:  # the process has ended
             pending.discard()
             return self._upload_page(token, "the examination was interrupted")

@@ -1,5 +1,6 @@
 """A backup is restored in a browser: into an empty shop, which runs on with its data."""
 
+import fcntl
 import io
 import re
 import shutil
@@ -514,6 +515,24 @@ def test_while_it_is_examined_the_page_looks_again_by_itself(
     may_end.set()
     until(lambda: "Refresh" not in empty.client.get(there).headers, "its end")
     assert "agree" in Page(empty.client.get(there).text).attributes
+
+
+def test_nothing_is_asked_before_the_answer_is_taken(file, empty):
+    """The report is written a moment before the lock is freed."""
+    there, _ = examined(empty, start_of(empty), file.read_bytes())
+    found = pending.find(empty.service.settings, there.rpartition("/")[2])
+    found.hold()
+    assert empty.client.get(there).headers["Refresh"] == "3"
+    found.release()
+    assert "agree" in Page(empty.client.get(there).text).attributes
+
+
+def test_two_who_ask_at_once_do_not_take_each_other_for_the_examination(file, empty):
+    there, _ = examined(empty, start_of(empty), file.read_bytes())
+    found = pending.find(empty.service.settings, there.rpartition("/")[2])
+    with found._lock.open("a", encoding="ascii") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+        assert not found.is_held()
 
 
 def test_an_examination_whose_process_was_killed_is_said_to_be_interrupted(
