@@ -23,7 +23,7 @@ from btcpay.values.errors import ChangeRefused, PriceUnavailable
 from btcpay.values.ids import new_id
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import date_of, number_of, to_ms, zone_of
-from storage.database import Database, Values
+from storage.database import Database
 from storage.queries import merchants
 from storage.queries.totals import balances
 from storage.statement import as_dict, blank, replace
@@ -145,19 +145,21 @@ def renew_missed(db: Database, series: Bill, now: datetime) -> None:
             "a year of bills of the series %s was made, and more have come due: make them by"
             " `blocktill bill resume %s`, pass over them with --skip, or end it by"
             " `blocktill bill end`",
-            *(series.id, series.id),
+            series.id,
+            series.id,
         )
 
 
 def renew(db: Database, id: str, now: datetime) -> bool:
-    """Creates the bill of the series' next period. Returns True if that period is done.
+    """Creates the bill of the series' next period, unless the period already has one.
 
-    `id` is the series' id. Returns False and changes nothing if the period has not
-    begun, if the series has ended or is suspended, or if another process is faster.
-    Creates no bill if the period already has one.
+    `id` is the series' id. Also stores when the following period begins, computed in
+    the merchant's present time zone. A later change of the time zone does not move that
+    moment.
 
-    Also stores when the following period begins, computed in the merchant's present
-    time zone. A later change of the time zone does not move that moment.
+    Returns True if the series has moved on to the following period. Returns False and
+    changes nothing if the next period has not begun, if the series has ended or is
+    suspended, or if another process is faster.
 
     Raises BadRow if a stored value is malformed.
     """
@@ -172,30 +174,30 @@ def renew(db: Database, id: str, now: datetime) -> bool:
         zone = zone_at(db, first.merchant_id)
         number = first.renews or 0
         next_ms = period_ms(first, number + 1, zone)
-        period: Values = {
-            "id": id,
-            "number": number,
-            "at": first.renews_ms,
-            "next_ms": next_ms,
-        }
-        if db.run(queries.RENEW, **period) != 1:
-            return False
-        # Undoing a series keeps its paid bills, so this period may have a bill already.
-        if db.get_or_none(queries.OF_PERIOD, series_id=id, number=number):
-            return True
-        bill = replace(
-            first,
-            id=new_id("bil"),
-            number=number,
-            first_local=None,
-            until_day=None,
-            renews=None,
-            renews_ms=None,
-            stopped_ms=None,
-            held_ms=None,
+        updated_rows = db.run(
+            queries.RENEW, id=id, number=number, at=first.renews_ms, next_ms=next_ms
         )
-        _add(db, bill, zone, now)
+        if updated_rows != 1:
+            return False  # another process was faster
+        # Undoing a series keeps its paid bills, so this period may have a bill already.
+        if not db.get_or_none(queries.OF_PERIOD, series_id=id, number=number):
+            _add(db, _next_bill(first, number), zone, now)
     return True
+
+
+def _next_bill(first: Bill, number: int) -> Bill:
+    """Returns a copy of the series' first bill as bill `number`, without the series' state."""
+    return replace(
+        first,
+        id=new_id("bil"),
+        number=number,
+        first_local=None,
+        until_day=None,
+        renews=None,
+        renews_ms=None,
+        stopped_ms=None,
+        held_ms=None,
+    )
 
 
 def period_ms(first: Bill, number: int, zone: ZoneInfo) -> int | None:
@@ -225,8 +227,9 @@ def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
     with db.write():
         balances.lock(db, RESOURCE.find(db, bill_id).merchant_id)
         bill = db.get(queries.LOCKED, id=bill_id)
-        has_ended_series = db.run(queries.END_SERIES, id=bill.series_id or bill.id)
-        has_ended_bill = db.run(queries.END, id=bill.id)
+        series_id = bill.series_id or bill.id
+        has_ended_series = db.run(queries.END_SERIES, id=series_id) == 1
+        has_ended_bill = db.run(queries.END, id=bill.id) == 1
         if not has_ended_series and not has_ended_bill:
             raise ChangeRefused(
                 "not_open", f"the bill is {bill.status}: there is nothing to end"

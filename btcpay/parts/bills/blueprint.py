@@ -43,7 +43,7 @@ class BillToPay:
         """Returns the order for the unpaid amount.
 
         The page of a bill has no field for an amount, so the text is ignored. Raises
-        LinkRefused if the bill is not open, or if a payment is on its way.
+        LinkRefused if the bill is not open, or if unconfirmed payments are enough.
         """
         bill = service.db.get(queries.BY_ID, id=self.id)
         return _order_of(service, bill)
@@ -61,16 +61,26 @@ class BillToPay:
 
 
 def _order_of(service: Service, bill: Bill) -> Order:
+    """Returns the order for the bill's unpaid amount. Raises LinkRefused if there is none."""
     if bill.status != BillStatus.OPEN:
         raise LinkRefused(GONE, gettext("There is nothing to pay any more."))
     missing = due_of(service.db, bill, service.now()).missing
     if not missing:
         raise LinkRefused(CONFLICT, gettext("A payment is on its way."))
-    details = {name: getattr(bill, name) for name in ("description", "reference")}
-    details |= {"customer_email": bill.customer_email, "bill_id": bill.id}
-    details["return_url"] = RESOURCE.url_of(service.settings.base_url, bill.id)
-    life = timedelta(minutes=service.settings.link_invoice_expiry_min)
-    return Order(bill.merchant_id, missing, life, details, bill.currency)
+    details = {
+        "description": bill.description,
+        "reference": bill.reference,
+        "customer_email": bill.customer_email,
+        "bill_id": bill.id,
+        "return_url": RESOURCE.url_of(service.settings.base_url, bill.id),
+    }
+    return Order(
+        merchant_id=bill.merchant_id,
+        amount=missing,
+        life=timedelta(minutes=service.settings.link_invoice_expiry_min),
+        details=details,
+        currency=bill.currency,
+    )
 
 
 class Views(Pages):
@@ -84,20 +94,19 @@ class Views(Pages):
         `refusal` is the reason why the customer's attempt to pay was refused; None if
         there was no such attempt.
         """
-        bill = RESOURCE.get_or_404(self.service.db, id)
-        due = due_of(self.service.db, bill, self.service.now())
+        db = self.service.db
+        bill = RESOURCE.get_or_404(db, id)
         status = 200
         if refusal:
             status = refusal.status
-        first = RESOURCE.get_or_404(self.service.db, bill.series_id or id)
         page = self._bill_page(
             "bill.html",
             bill,
             status,
-            due=due,
+            due=due_of(db, bill, self.service.now()),
             refusal=refusal,
-            first=first,
-            receipt=receipt_of(self.service.db, bill),
+            first=RESOURCE.get_or_404(db, bill.series_id or id),
+            receipt=receipt_of(db, bill),
         )
         if refusal and refusal.retry_after_s:
             page.headers["Retry-After"] = str(refusal.retry_after_s)
@@ -130,8 +139,8 @@ class Views(Pages):
         """Ends the series at the customer's request: it creates no more bills and mails.
 
         The amount of this bill is still owed. The form has no CSRF token, since a mail
-        program may send it. Redirects (303), except after a mail program's one-click
-        request: RFC 8058 forbids a redirect there.
+        program may send it. Redirects (303). But a mail program's one-click request gets
+        a page, since RFC 8058 forbids a redirect in reply to it.
         """
         bill = RESOURCE.get_or_404(self.service.db, id)
         self.service.db.run(

@@ -27,12 +27,13 @@ def local_time(first: datetime, every: str, number: int) -> datetime:
     """
     if every == "week":
         return first + timedelta(weeks=number)
-    months = first.month - 1 + MONTHS[every] * number
-    years, month_index = divmod(months, 12)
+    months_since_january = first.month - 1 + MONTHS[every] * number
+    years, month_index = divmod(months_since_january, 12)
     year = first.year + years
     month = month_index + 1
     _, month_length = monthrange(year, month)
-    return first.replace(year, month, min(first.day, month_length))
+    day = min(first.day, month_length)
+    return first.replace(year=year, month=month, day=day)
 
 
 def renewal_ms(
@@ -44,9 +45,11 @@ def renewal_ms(
 ) -> int | None:
     """Returns when bill `number` of a series is created, in unix milliseconds.
 
-    Returns None if that is after the day `until`. If the clocks change and skip the
-    local time, the bill is created one hour later. If the local time occurs twice, the
-    bill is created at the first of the two.
+    `first` is the local time of the first bill. Returns None if bill `number` would be
+    created after the day `until`. If `until` is None, the series has no end.
+
+    If the clocks change and skip the local time, the bill is created one hour later. If
+    the local time occurs twice, the bill is created at the first of the two.
     """
     local = local_time(first, every, number)
     if until and local.date() > until:
@@ -76,7 +79,7 @@ def reminders_ms(made_ms: int, due_ms: int, zone: ZoneInfo) -> dict[str, int]:
     reminders: dict[str, int] = {}
     for name, day in days.items():
         local = datetime.combine(date_of(day), NINE)
-        ms = to_ms(in_zone(local, zone))
-        if ms > made_ms:
-            reminders[name] = ms
+        at_ms = to_ms(in_zone(local, zone))
+        if at_ms > made_ms:
+            reminders[name] = at_ms
     return reminders

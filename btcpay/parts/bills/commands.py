@@ -84,9 +84,18 @@ def create(
     code = checked_currency(currency or owner.currency)
     order_data = order_fields(code, fields) | {"reference": reference}
     dust_limit_sats = dust_limit_of_account(owner.descriptor)
-    order = order_of(owner.id, order_data, code, greatest_amount(code), dust_limit_sats)
+    order = order_of(
+        merchant_id=owner.id,
+        body=order_data,
+        currency=code,
+        high=greatest_amount(code),
+        dust_limit_sats=dust_limit_sats,
+    )
     actions.refuse_unpayable(Prices(shell.settings), now, order)
-    terms = actions.Terms(due_days, every, until and until.date())
+    last_day = None
+    if until:
+        last_day = until.date()
+    terms = actions.Terms(due_days, every, last_day)
     with shell.db.write():
         row = actions.make(shell.db, order, terms, now)
     facts = facts_of(RESOURCE, shell.settings.base_url, owner.name, row)
@@ -119,7 +128,7 @@ def resume(shell: Shell, bill_id: str, skip: bool) -> None:
     say(f"the series {first.id} goes on; its next bill is of {next_at}")
 
 
-def _moment(_context: Any, _option: Any, text: str) -> datetime:
+def _parse_time(_context: Any, _option: Any, text: str) -> datetime:
     """Parses the option's text as a time; the zone is UTC unless the text has one."""
     try:
         at = datetime.fromisoformat(text)
@@ -134,7 +143,7 @@ def _moment(_context: Any, _option: Any, text: str) -> datetime:
 @click.option(
     "--since",
     required=True,
-    callback=_moment,
+    callback=_parse_time,
     metavar="TIME",
     help="Such as 2026-11-28T14:30Z.",
 )
@@ -149,8 +158,8 @@ def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
     """
     counts = undoing.count_made_since(shell.db, since)
     if series is not None:
-        id = RESOURCE.find(shell.db, series).series_id
-        counts = {of: count for of, count in counts.items() if of == id}
+        wanted_id = RESOURCE.find(shell.db, series).series_id
+        counts = {id: count for id, count in counts.items() if id == wanted_id}
     total = sum(counts.values())
     say(f"unpaid bills that series have made since {iso(since)}: {total}")
     if counts and not yes:
@@ -158,8 +167,8 @@ def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
         click.confirm(question, abort=True, err=True)
     ids: list[str] = []
     kept_ids: list[str] = []
-    for id in counts:
-        result = undoing.undo(shell.db, shell.settings, id, since, shell.now)
+    for series_id in counts:
+        result = undoing.undo(shell.db, shell.settings, series_id, since, shell.now)
         ids += result.ids
         kept_ids += result.kept_ids
     lines = [f"{len(ids)} bills are undone"]
@@ -167,10 +176,10 @@ def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
     shell.answer({"undone": ids, "kept": kept_ids}, "\n".join(lines))
 
 
-def _invoices(db: Database, id: str) -> dict[str, Any]:
+def _invoice_ids(db: Database, id: str) -> dict[str, Any]:
     return {"invoices": [row.id for row in db.rows(queries.ALL_INVOICES, id=id)]}
 
 
-add_list_and_show(bill, RESOURCE, queries.NEWEST, LIST_COLUMNS, _invoices)
+add_list_and_show(bill, RESOURCE, queries.NEWEST, LIST_COLUMNS, _invoice_ids)
 
 HOOK = hooks.Commands(commands={"bill": bill})

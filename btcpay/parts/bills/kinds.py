@@ -40,21 +40,21 @@ def _sums(row: Bill) -> dict[str, orjson.Fragment]:
         missing = Decimal(0)
     sums = {"amount": amount, "paid": paid, "missing": missing}
     return {
-        name: orjson.Fragment(f"{round_money(sum, row.currency):f}")
-        for name, sum in sums.items()
+        name: orjson.Fragment(f"{round_money(exact, row.currency):f}")
+        for name, exact in sums.items()
     }
 
 
 PROPERTIES = properties_beside(__file__)
 STATE = ("status", "paid", "paid_ms")
 RESOURCE = PartResource(
-    "bill",
-    "bil",
-    BillKind,
-    queries.BY_ID,
-    STATE,
-    PROPERTIES,
-    _sums,
+    name="bill",
+    prefix="bil",
+    kinds=BillKind,
+    by_id=queries.BY_ID,
+    state=STATE,
+    properties=PROPERTIES,
+    computed=_sums,
 )
 
 

@@ -60,8 +60,9 @@ def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
         return bill.status == BillStatus.PAID
     if bill.status != BillStatus.OPEN:
         return False
-    is_overdue = now_ms > bill.due_ms
-    return not (name == "soon" and is_overdue)
+    if name == "soon":
+        return now_ms <= bill.due_ms
+    return True
 
 
 def compose(
@@ -76,14 +77,21 @@ def compose(
 
     `about` is the bill's id, a space, and the name of the mail.
     """
-    id, _, name = about.partition(" ")
-    bill = db.get(queries.BY_ID, id=id)
-    first = db.get(queries.BY_ID, id=bill.series_id or id)
+    bill_id, _, name = about.partition(" ")
+    bill = db.get(queries.BY_ID, id=bill_id)
+    first = db.get(queries.BY_ID, id=bill.series_id or bill_id)
     if not bill.customer_email or not is_news(name, bill, first, to_ms(now)):
         return None
     brand = db.get(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id)
-    page_url = RESOURCE.url_of(base_url, bill.id)
-    text = text_of(name, bill, brand.seller, first.renews_ms, page_url, language, zone)
+    text = text_of(
+        name,
+        bill,
+        seller=brand.seller,
+        renews_ms=first.renews_ms,
+        page_url=RESOURCE.url_of(base_url, bill.id),
+        language=language,
+        zone=zone,
+    )
     receipt = receipt_of(db, bill)
     if name == "paid" and receipt:
         return bill.customer_email, _as_receipt(text, receipt, brand)
@@ -132,22 +140,23 @@ def text_of(
     due_day = formats.date_of(bill.due_ms, language, zone)
     facts = _facts(bill, renews_ms, language, zone)
     amount = formats.money(stored_amount(bill.amount), bill.currency, language)
-    within = []
+    below_amount = []
     paid = stored_amount(bill.paid)
     remainder = stored_amount(bill.amount) - paid
-    if bill.status == BillStatus.OPEN and paid > 0 and remainder > 0:
+    is_partly_paid = bill.status == BillStatus.OPEN and paid > 0 and remainder > 0
+    if is_partly_paid:  # the mail shows the remainder large, and the whole as a fact
         facts = [(gettext("Amount"), amount), *facts]
         amount = formats.money(remainder, bill.currency, language)
-        within = [gettext("Still to pay")]
+        below_amount = [gettext("Still to pay")]
     return MailText(
-        language,
-        _subject(name, bill, seller, language),
-        [sentences[name] % {"day": due_day}],
-        facts,
-        (gettext("Open the bill"), page_url),
-        stop,
-        amount,
-        within,
+        language=language,
+        subject=_subject(name, bill, seller, language),
+        sentences=[sentences[name] % {"day": due_day}],
+        facts=facts,
+        link=(gettext("Open the bill"), page_url),
+        stop=stop,
+        amount=amount,
+        within=below_amount,
     )
 
 
@@ -171,22 +180,22 @@ def _facts(
     language: str,
     zone: tzinfo,
 ) -> list[tuple[str, str]]:
-    """Returns the label and the text of each line that a mail about the bill lists."""
+    """Returns the facts in a mail about the bill, each with its label. Empty ones are left out."""
     gettext = catalog(language).gettext
-    often = ""
+    recurrence = ""
     if bill.every and renews_ms:
-        every = {
+        periods = {
             "week": gettext("every week"),
             "month": gettext("every month"),
             "year": gettext("every year"),
         }
         day = formats.date_of(renews_ms, language, zone)
-        next_one = gettext("next on %(day)s") % {"day": day}
-        often = f"{every[bill.every]} · {next_one}"
+        next_day = gettext("next on %(day)s") % {"day": day}
+        recurrence = f"{periods[bill.every]} · {next_day}"
     facts = [
         (gettext("Reference"), bill.reference),
         (gettext("For"), bill.description),
-        (gettext("How often"), often),
+        (gettext("How often"), recurrence),
     ]
     return [(label, text) for label, text in facts if text]
 

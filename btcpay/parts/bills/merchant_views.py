@@ -4,6 +4,7 @@ The form for a new bill is in `new_bill.py`.
 """
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from flask import Response
 from peewee import Query
@@ -16,9 +17,7 @@ from btcpay.parts.bills.mail import text_of
 from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.parts.bills.money import due_of
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import (
-    ChangeRefused,
-)
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.money import of_minor, stored_amount
 from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import current_language
@@ -65,12 +64,20 @@ def show_list(visit: Visit) -> Response:
     """
     status = visit.choice("status", LISTS)
     now_ms = to_ms(visit.now)
-    of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
-    listing = Listing("bil", LISTS.get(status, queries.LIST), queries.POSITION, of)
-    page = listing.page(visit.service.db, visit.query)
+    values: Values = {
+        "merchant_id": visit.merchant_id,
+        "status": status,
+        "now": now_ms,
+    }
+    listing = Listing(
+        prefix="bil",
+        older=LISTS.get(status, queries.LIST),
+        place=queries.POSITION,
+        values=values,
+    )
     return visit.page(
         "bills.html",
-        listing=page,
+        listing=listing.page(visit.service.db, visit.query),
         of_status=status,
         state_of=state_of,
         now_ms=now_ms,
@@ -81,8 +88,7 @@ def show(visit: Visit, id: str) -> Response:
     """Returns the merchant's page of a bill. Raises NotFound if there is no such bill."""
     bill = visit.get_or_404(queries.BY_ID, "bil", id)
     db = visit.service.db
-    settings = visit.service.settings
-    url = RESOURCE.url_of(settings.base_url, id)
+    url = RESOURCE.url_of(visit.service.settings.base_url, id)
     first = None
     renews_ms = None
     series: list[Bill] = []
@@ -90,34 +96,44 @@ def show(visit: Visit, id: str) -> Response:
         series = _bills_of_series(visit, bill.series_id)
         first = _first_bill(db, series, bill.series_id)
         renews_ms = first.renews_ms
-    raised = sum(
-        (stored_amount(row.paid) for row in series), of_minor(0, bill.currency)
-    )
-    mail = text_of(
-        "new",
-        bill,
-        visit.session.seller,
-        renews_ms,
-        url,
-        current_language(),
-        visit.zone,
-    )
     return visit.page(
         "bill.html",
         bill=bill,
         due=due_of(db, bill, visit.now),
         first=first,
         series=series,
-        raised=raised,
+        raised=_paid_sum(series, bill.currency),
         state_of=state_of,
         now_ms=to_ms(visit.now),
         is_mailed=bool(bill.customer_email and visit.service.has_mail()),
         url=url,
         qr=qr_svg(url),
-        mailto=mail_link(
-            bill.customer_email, mail.subject, mail.text.replace("\n", "\r\n")
-        ),
+        mailto=_mailto(visit, bill, renews_ms, url),
     )
+
+
+def _mailto(visit: Visit, bill: Bill, renews_ms: int | None, url: str) -> str:
+    """Returns a `mailto:` link, with which the merchant sends the bill from their own mailbox.
+
+    `renews_ms` is the time when the series creates its next bill, in unix milliseconds;
+    None if it creates none. `url` is the bill's page.
+    """
+    mail = text_of(
+        "new",
+        bill,
+        seller=visit.session.seller,
+        renews_ms=renews_ms,
+        page_url=url,
+        language=current_language(),
+        zone=visit.zone,
+    )
+    body = mail.text.replace("\n", "\r\n")  # RFC 6068 asks for CRLF
+    return mail_link(bill.customer_email, mail.subject, body)
+
+
+def _paid_sum(bills: Sequence[Bill], currency: str) -> Decimal:
+    paid_amounts = [stored_amount(bill.paid) for bill in bills]
+    return sum(paid_amounts, of_minor(0, currency))
 
 
 def _bills_of_series(visit: Visit, series_id: str) -> list[Bill]:

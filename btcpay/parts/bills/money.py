@@ -62,9 +62,11 @@ class Totals(NamedTuple):
 class Due(NamedTuple):
     """The state of a bill's payment. All amounts are in the bill's currency.
 
-    - `missing`: the amount still to be paid, without the unconfirmed amount.
-    - `coming`: the unconfirmed amount.
-    - `coming_to`: the id of the last invoice to which an unconfirmed amount was sent.
+    - `paid`: the amount of the confirmed payments.
+    - `coming`: the amount of the unconfirmed payments.
+    - `coming_to`: the id of the last invoice with an unconfirmed payment; None if there
+      is none.
+    - `missing`: the rest of the bill's amount, after both kinds of payments.
     - `parts`: the bill's invoices, each with its paid amount.
     """
 
@@ -104,17 +106,27 @@ def totals_of(
     """
     worths = [worth_of(share, currency) for share in shares]
     paid = sum(worths, of_minor(0, currency))
-    missing = amount - paid
-    overpaid_sats = _overpaid_sats(-missing, shares, worths)
+    return Totals(
+        paid=paid,
+        is_paid=_is_paid(amount - paid, shares, dust_limit_sats),
+        overpaid_sats=_overpaid_sats(paid - amount, shares, worths),
+    )
+
+
+def _is_paid(missing: Decimal, shares: Sequence[Share], dust_limit_sats: int) -> bool:
+    """True if the bill is paid, by the rule in `totals_of`.
+
+    `missing` is the bill's amount minus the paid amount.
+    """
     paying = [share for share in shares if share.received_sats]
     if not paying:
-        is_paid = False
-    elif missing <= 0:
-        is_paid = True
-    else:
-        missing_sats = sats_for(missing, paying[-1].price) or dust_limit_sats
-        is_paid = missing_sats < dust_limit_sats
-    return Totals(paid, is_paid, overpaid_sats)
+        return False
+    if missing <= 0:
+        return True
+    missing_sats = sats_for(missing, paying[-1].price)
+    if missing_sats is None:  # more than there is
+        return False
+    return missing_sats < dust_limit_sats
 
 
 def _overpaid_sats(
@@ -124,10 +136,11 @@ def _overpaid_sats(
 ) -> list[int]:
     """Returns how many satoshis of each share are excess, in the order of `shares`.
 
-    `excess` is the amount that was paid above the bill's amount, in the bill's currency.
-    `worths` are the paid amounts of the shares. The excess is taken from the last share
-    first, at most its paid amount, then from the share before it, and so on. The amount
-    taken from a share is converted to satoshis at the share's price.
+    `excess` is the amount that was paid above the bill's amount, in the bill's currency;
+    it is negative if the bill is not fully paid. `worths` are the paid amounts of the
+    shares. The excess is taken from the last share first, at most its paid amount, then
+    from the share before it, and so on. The amount taken from a share is converted to
+    satoshis at the share's price.
     """
     newest_first: list[int] = []
     for share, worth in zip(reversed(shares), reversed(worths), strict=True):
@@ -163,22 +176,23 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
     if row.bill_id is None:
         return 0
     bill = db.get(queries.LOCKED, id=row.bill_id)
-    rows = db.rows(queries.INVOICES, id=row.bill_id)
     if bill.status == BillStatus.ENDED:
         return 0
-    shares = [_share_of(invoice) for invoice in rows]
+    invoices = db.rows(queries.INVOICES, id=bill.id)
     totals = totals_of(
-        stored_amount(bill.amount),
-        bill.currency,
-        shares,
-        dust_limit_of(row.script),
+        amount=stored_amount(bill.amount),
+        currency=bill.currency,
+        shares=[_share_of(invoice) for invoice in invoices],
+        dust_limit_sats=dust_limit_of(row.script),
     )
-    if totals.is_paid and bill.status == BillStatus.OPEN:
-        give_number(db, bill.id, [r for r in rows if _share_of(r).received_sats])
+    becomes_paid = totals.is_paid and bill.status == BillStatus.OPEN
+    if becomes_paid:
+        paying = [each for each in invoices if _share_of(each).received_sats]
+        give_number(db, bill.id, paying)
     _store(db, bill, totals, now)
-    ids = [invoice.id for invoice in rows]
-    overpaid_sats = dict(zip(ids, totals.overpaid_sats, strict=True))
-    return overpaid_sats.get(row.id, 0)
+    ids = [invoice.id for invoice in invoices]
+    overpaid_sats_by_id = dict(zip(ids, totals.overpaid_sats, strict=True))
+    return overpaid_sats_by_id.get(row.id, 0)
 
 
 def _store(db: Database, bill: Bill, totals: Totals, now: datetime) -> None:
@@ -213,14 +227,20 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
     parts = [(row, worth_of(_share_of(row), bill.currency)) for row in rows]
     coming = of_minor(0, bill.currency)
     coming_to = None
-    for row, worth in parts:
+    for row, confirmed_worth in parts:
         if row.status == InvoiceStatus.OPEN and row.unconfirmed_sats:
-            whole = _share_of(row)._replace(received_sats=row.received_sats)
-            coming += worth_of(whole, bill.currency) - worth
+            with_unconfirmed = _share_of(row)._replace(received_sats=row.received_sats)
+            coming += worth_of(with_unconfirmed, bill.currency) - confirmed_worth
             coming_to = row.id
-    missing = max(amount - paid - coming, Decimal(0))
-    is_overdue = bill.due_ms < to_ms(now)
-    return Due(amount, paid, missing, coming, coming_to, is_overdue, parts)
+    return Due(
+        amount=amount,
+        paid=paid,
+        missing=max(amount - paid - coming, Decimal(0)),
+        coming=coming,
+        coming_to=coming_to,
+        is_overdue=bill.due_ms < to_ms(now),
+        parts=parts,
+    )
 
 
 def _share_of(row: Invoice) -> Share:
@@ -229,10 +249,15 @@ def _share_of(row: Invoice) -> Share:
     A canceled invoice counts as 0. If the merchant accepts its payments, the invoice is
     no longer canceled.
     """
-    sats = row.received_sats - row.unconfirmed_sats
+    confirmed_sats = row.received_sats - row.unconfirmed_sats
     if row.status == InvoiceStatus.CANCELED:
-        sats = 0
-    return Share(amount_due(row).amount, row.amount_sats, sats, price_of(row))
+        confirmed_sats = 0
+    return Share(
+        amount=amount_due(row).amount,
+        asked_sats=row.amount_sats,
+        received_sats=confirmed_sats,
+        price=price_of(row),
+    )
 
 
 HOOK = hooks.InvoiceSums(related_ids=related_ids, recount=recount)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from flask import Response
 
-from btcpay.invoices.orders import checked_email
+from btcpay.invoices.orders import Order, checked_email
 from btcpay.parts.bills import actions, queries
 from btcpay.parts.bills.calendar import EVERY
 from btcpay.values.amounts import parse_whole_number
@@ -43,21 +43,12 @@ def make(visit: Visit) -> Response:
 
     If the browser sends the same form twice, only one bill is created.
     """
-    form = visit.form
     service = visit.service
     entry = _parse_form(visit)
     if entry.field_errors:
         return show_form(visit, 400, field_errors=entry.field_errors)
-    description = form.get("description")
-    if description:
-        description = description.replace("\r\n", "\n")
-    order_data = {
-        "amount": entry.amount,
-        "customer_email": form.get("email", "").strip() or None,
-        "description": description,
-    }
     try:
-        order = visit.order(order_data, reference=form.get("reference"))
+        order = _order_of(visit, entry.amount)
         actions.refuse_unpayable(service.prices, visit.now, order)
     except (TooLittle, TooMuch) as error:
         return show_form(visit, 400, field_errors={"amount": error_message(error)})
@@ -71,8 +62,30 @@ def make(visit: Visit) -> Response:
     return visit.redirect(f"/bills/{id}", done="made")
 
 
+def _order_of(visit: Visit, amount: Decimal) -> Order:
+    """Returns the order for the amount and the texts in the form.
+
+    Raises InvalidRequest or CommandError if a field is invalid.
+    """
+    form = visit.form
+    description = form.get("description")
+    if description:
+        description = description.replace("\r\n", "\n")
+    order_data = {
+        "amount": amount,
+        "customer_email": form.get("email", "").strip() or None,
+        "description": description,
+    }
+    order: Order = visit.order(order_data, reference=form.get("reference"))
+    return order
+
+
 class _Entry(NamedTuple):
-    """The amount and the terms in the form, and an error for each invalid field, by name."""
+    """The amount and the terms in the form, with an error message for each invalid field.
+
+    `field_errors` has the messages by the field's name. If it has any, the amount and the
+    terms must not be used.
+    """
 
     amount: Decimal
     terms: actions.Terms
@@ -80,7 +93,6 @@ class _Entry(NamedTuple):
 
 
 def _parse_form(visit: Visit) -> _Entry:
-    """Parses the amount and the terms in the form."""
     form = visit.form
     field_errors: dict[str, str] = {}
     amount = Decimal(0)
@@ -95,6 +107,13 @@ def _parse_form(visit: Visit) -> _Entry:
         field_errors["email"] = gettext(
             "Enter an e-mail address such as name@example.com."
         )
+    terms = _parse_terms(visit, field_errors)
+    return _Entry(amount, terms, field_errors)
+
+
+def _parse_terms(visit: Visit, field_errors: dict[str, str]) -> actions.Terms:
+    """Parses the terms in the form. Adds an error to `field_errors` for each invalid field."""
+    form = visit.form
     due_days = _parse_days(form.get("due", str(actions.DUE_DAYS)))
     if due_days is None:
         field_errors["due"] = gettext("Enter a number of days from 0 to 3650.")
@@ -105,7 +124,7 @@ def _parse_form(visit: Visit) -> _Entry:
     until = None
     if every and "until" in form:
         until = _parse_last_day(visit, form["until"], field_errors)
-    return _Entry(amount, actions.Terms(due_days, every, until), field_errors)
+    return actions.Terms(due_days, every, until)
 
 
 def _parse_days(text: str) -> int | None:

@@ -11,7 +11,6 @@ from btcpay.parts.bills.models import Bill
 from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import current_language, gettext
 from btcpay.web.pages.visit import Line, Visit
-from storage.database import group_by
 
 
 def menu_item() -> hooks.MenuItem:
@@ -38,7 +37,8 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     """Returns sentences about the unpaid bills with since_ms <= due time < before_ms.
 
     The times are in unix milliseconds. One sentence is about overdue bills, one about
-    the others. Each has the sums that are missing, one for each currency.
+    the others; a sentence about no bills is left out. Each has the sums that are
+    missing, one for each currency.
     """
     bills = visit.service.db.rows(
         queries.OPEN,
@@ -47,24 +47,26 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
         before=before_ms,
         limit=queries.MOST_COUNTED,
     )
-
-    def kind_of(bill: Bill) -> str:
-        if bill.due_ms < to_ms(visit.now):
-            return "overdue"
-        return "due"
-
+    now_ms = to_ms(visit.now)
+    overdue = [bill for bill in bills if bill.due_ms < now_ms]
+    due = [bill for bill in bills if bill.due_ms >= now_ms]
     lines = []
-    for kind, bills_of_kind in group_by(bills, kind_of).items():
-        lines.append(_line(kind, len(bills_of_kind), f" ({_sums(bills_of_kind)})"))
+    if overdue:
+        lines.append(_line("overdue", len(overdue), f" ({_sums(overdue)})"))
+    if due:
+        lines.append(_line("due", len(due), f" ({_sums(due)})"))
     return lines
 
 
 def _line(kind: str, number: int, sums: str = "") -> Line:
-    """Returns the sentence about a number of bills; `kind` is "overdue" or "due"."""
-    more = ""
-    if number == queries.MOST_COUNTED:
-        more = "+"
-    number_text = f"{formats.whole(number, current_language())}{more}{sums}"
+    """Returns the sentence about a number of bills; `kind` is "overdue" or "due".
+
+    `sums` is a text that follows the number.
+    """
+    plus = ""
+    if number == queries.MOST_COUNTED:  # there may be more bills
+        plus = "+"
+    number_text = f"{formats.whole(number, current_language())}{plus}{sums}"
     texts = {
         "overdue": gettext("Overdue bills: %(number)s", number=number_text),
         "due": gettext("Bills due: %(number)s", number=number_text),

@@ -150,6 +150,9 @@ UNDO = Bill.update({Bill.status: BillStatus.ENDED, Bill.undone_ms: param("at")})
 # Erases the customer's e-mail address of a closed bill when its retention time is over.
 # The first bill of a series keeps the address while the series continues.
 ERASE = Bill.update({Bill.customer_email: None}).where(
-    *(Bill.customer_email.is_null(False), Bill.created_ms < param("before"), ~_IS_OPEN),
-    *(fn.COALESCE(Bill.paid_ms, 0) < param("before"), Bill.renews_ms.is_null()),
+    Bill.customer_email.is_null(False),
+    Bill.created_ms < param("before"),
+    ~_IS_OPEN,
+    fn.COALESCE(Bill.paid_ms, 0) < param("before"),
+    Bill.renews_ms.is_null(),
 )

@@ -14,7 +14,7 @@ from btcpay.parts.bills.models import Bill
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ChangeRefused
 from btcpay.values.times import to_ms
-from storage.database import Database, Values
+from storage.database import Database
 from storage.queries import deliveries, receivers
 from storage.queries.totals import balances
 
@@ -47,7 +47,8 @@ def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
                 "not_held", f"nothing is asked about the series of {bill_id}"
             )
         if skip:
-            _move(db, first, _number_after(db, first, now), None)
+            number = _number_after(db, first, now)
+            _move(db, first, number, held_ms=None)
         else:
             db.run(queries.RESUME, id=first.id)
         return db.get(queries.BY_ID, id=first.id)
@@ -119,7 +120,8 @@ def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
     """
     bill = db.get(queries.LOCKED, id=id)
     invoices = db.rows(queries.INVOICES, id=id)
-    if any(row.received_sats or row.unapplied_sats for row in invoices):
+    has_received = any(row.received_sats or row.unapplied_sats for row in invoices)
+    if has_received:
         return False
     if db.run(queries.UNDO, id=id, at=to_ms(now)) != 1:
         return False
@@ -138,9 +140,7 @@ def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> N
     Does nothing if the owner or the customer has ended the series.
     """
     zone = zone_at(db, first.merchant_id)
-    renews = first.renews or 0
-    has_run_out = first.renews_ms is None and period_ms(first, renews, zone) is None
-    if first.renews_ms is None and not has_run_out:
+    if first.renews_ms is None and not _is_at_its_end(first, zone):
         return
     number = min(db.get(queries.BY_ID, id=id).number for id in ids)
     held_ms = None
@@ -149,12 +149,25 @@ def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> N
     _move(db, first, number, held_ms)
 
 
+def _is_at_its_end(first: Bill, zone: ZoneInfo) -> bool:
+    """True if the next period of the series would begin after the last day of the series.
+
+    A series that somebody has ended earlier has a further period before that day.
+    """
+    return period_ms(first, first.renews or 0, zone) is None
+
+
 def _move(db: Database, first: Bill, number: int, held_ms: int | None) -> None:
     """Makes bill `number` the next bill of the series.
 
     `held_ms` is the time since which the series is suspended, in unix milliseconds;
     None if it is not.
     """
-    next_ms = period_ms(first, number, zone_at(db, first.merchant_id))
-    period: Values = {"number": number, "next_ms": next_ms, "held_ms": held_ms}
-    db.run(queries.MOVE, **period | {"id": first.id, "renews": first.renews})
+    db.run(
+        queries.MOVE,
+        id=first.id,
+        renews=first.renews,  # as it was read: another process may be faster
+        number=number,
+        next_ms=period_ms(first, number, zone_at(db, first.merchant_id)),
+        held_ms=held_ms,
+    )
