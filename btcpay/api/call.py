@@ -1,15 +1,15 @@
 """Defines API requests (`Call`) and operations, and finds the API key of a request."""
 
-import re
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
-from flask import Response, after_this_request, g, request
+from flask import Response, g, request
 from marshmallow import Schema
 
 from btcpay.api import idempotency
+from btcpay.api.ignored_names import note_ignored
 from btcpay.merchants.keys import caller_of
 from btcpay.values.errors import NotFound, Unauthorized
 from btcpay.values.ids import is_id
@@ -27,11 +27,6 @@ from storage.statement import Typed
 from storage.values import Values
 
 T = TypeVar("T")
-IGNORED_HEADER = "X-Ignored-Fields"
-MOST_NAMES = 20
-# A field name that can be listed in a header: printable ASCII without a comma, since commas
-# separate the names, and short enough for every proxy.
-_NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
 ROOT = "/api/v1"
 _KINDS = {"inv": "invoice", "lnk": "payment link"}  # by the prefix of their ids
 
@@ -58,9 +53,9 @@ class Call(NamedTuple):
     def get_or_404(self, query: Typed[T], prefix: str, id: str) -> T:
         """Returns the merchant's row with this id.
 
-        `query` has the parameters `id` and `merchant_id`. `prefix` is that of the ids,
-        such as "inv". Raises NotFound (status 404) if there is no such row, or if it
-        belongs to another merchant.
+        `query` has the parameters `id` and `merchant_id`. `prefix` is the prefix of the
+        ids of such rows, such as "inv". Raises NotFound (status 404) if there is no such
+        row, or if it belongs to another merchant.
         """
         row = None
         if is_id(prefix, id):
@@ -74,7 +69,8 @@ class Call(NamedTuple):
     def list_rows(self, resource: Resource, query: Any, **values: Any) -> Response:
         """Returns a response with the merchant's rows as a JSON list of resources.
 
-        `query` selects the rows; `values` are its other parameters.
+        `query` selects the rows. It gets the parameter `merchant_id` and those in
+        `values`.
         """
         db = self.service.db
         columns, rows = db.json_rows(query, merchant_id=self.merchant_id, **values)
@@ -90,6 +86,8 @@ class Call(NamedTuple):
         and listed in the response's header X-Ignored-Fields. Raises InvalidRequest if
         the body is not JSON or a field is invalid, and PayloadTooLarge if the body
         exceeds the maximum of the settings.
+
+        Stores the whole body in `g.body`, where `create_once` finds it.
         """
         g.body = read_json(empty)
         if isinstance(g.body, dict):
@@ -108,17 +106,19 @@ class Call(NamedTuple):
         and returns its JSON object. A retry with the same Idempotency-Key gets the
         stored response, and runs neither. Raises Conflict if the key is in use, or was
         used with a different body.
+
+        Call `body` before this method, which compares the bodies of retries.
         """
         service = self.service
-        text, replayed = idempotency.create_once(
+        answer = idempotency.create_once(
             service.db,
-            self._idempotency_subject(),
-            service.now(),
-            prepare,
-            lambda prepared: orjson.dumps(make(prepared)).decode(),
+            subject=self._idempotency_subject(),
+            now=service.now(),
+            prepare=prepare,
+            make=lambda prepared: orjson.dumps(make(prepared)).decode(),
         )
-        response = JsonResponse(f"{text}\n", 201, content_type=JSON)
-        if replayed:
+        response = JsonResponse(f"{answer.text}\n", 201, content_type=JSON)
+        if answer.is_replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response
 
@@ -140,81 +140,48 @@ class Call(NamedTuple):
 
 
 def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
-    """Returns the API key in the request's Authorization header.
+    """Returns the valid API key that the request has in its Authorization header.
 
-    `schemes` are the accepted authentication schemes in lower case. Raises Unauthorized
-    if the key is missing, invalid, or sent with another scheme. Except for a missing
-    key, such a failure counts towards a rate limit of the client's address. Raises
-    RateLimited if that limit is reached.
+    `schemes` are the accepted authentication schemes in lower case.
+
+    Raises Unauthorized if the key is missing, invalid, or sent with another scheme.
+    Invalid keys and other schemes count towards a rate limit of the client's address.
+    Raises RateLimited instead if that limit is reached.
     """
     header = request.environ.get("HTTP_AUTHORIZATION", "").strip()
     scheme, _, secret = header.partition(" ")
     secret = secret.strip()
     is_known_scheme = scheme.lower() in schemes
-    if is_known_scheme and secret:
-        now = service.now()
-        caller = caller_of(service.db, secret, now)
-        if caller:
-            service.notes.note(keys.USED, caller.key_id, now)
-            return caller
     is_missing = not scheme or (is_known_scheme and not secret)
     if is_missing:
         raise Unauthorized("send the API key as `Authorization: Bearer KEY`")
-    count_request(service, failed_auth_windows())
-    if is_known_scheme:
+    if not is_known_scheme:
+        count_request(service, failed_auth_windows())
+        raise Unauthorized(
+            "the API key cannot be read: send it as `Authorization: Bearer KEY`"
+        )
+    now = service.now()
+    caller = caller_of(service.db, secret, now)
+    if caller is None:
+        count_request(service, failed_auth_windows())
         raise Unauthorized("the API key is not valid")
-    raise Unauthorized(
-        "the API key cannot be read: send it as `Authorization: Bearer KEY`"
-    )
-
-
-def unknown_names(
-    names: Iterable[str],
-    known_names: Container[str],
-    before: Iterable[str] = (),
-) -> list[str]:
-    """Returns `before`, followed by the names that are not in `known_names`.
-
-    `before` are unknown names that were found earlier. Each name is returned once.
-    Names that an HTTP header cannot contain are left out, and so are all names after
-    the first MOST_NAMES.
-    """
-    unknown = list(before)
-    for name in names:
-        is_noted = name in known_names or name in unknown
-        if is_noted or not _NAME.fullmatch(name):
-            continue
-        if len(unknown) == MOST_NAMES:
-            break
-        unknown.append(name)
-    return unknown
-
-
-def note_ignored(names: Iterable[str], known_names: Container[str]) -> None:
-    """Lists the names that the operation does not know in a header of the response.
-
-    The header is X-Ignored-Fields. An error response has it too.
-    """
-    ignored = unknown_names(names, known_names, g.get("ignored", ()))
-    if ignored:
-        g.ignored = ignored
-        after_this_request(_add_ignored_header)
-
-
-def _add_ignored_header(response: Response) -> Response:
-    response.headers[IGNORED_HEADER] = ", ".join(g.ignored)
-    return response
+    service.notes.note(keys.USED, caller.key_id, now)
+    return caller
 
 
 @dataclass(frozen=True)
 class Operation:
     """An operation of the API.
 
-    `scope` is the scope that the API key must have, "read" or "write". `shows` is the
-    schema of the resource in the response. If `lists` is True, the response is a list
-    of such resources. `accepts` is the schema of the body, or of the query string of a
-    GET request. `body_required` is False if the body may be empty. `priced` is True if
-    the operation needs the exchange rate, and fails without it.
+    - `path`: the path below ROOT, such as `/invoices/<id>`.
+    - `scope`: the scope that the API key must have, "read" or "write".
+    - `view`: the function that is called with a Call, and with the id in the path if
+      there is one. It returns the response.
+    - `shows`: the schema of the resource in the response.
+    - `accepts`: the schema of the body, or of the query string of a GET request.
+    - `lists`: True if the response is a list of resources.
+    - `body_required`: False if the body may be empty.
+    - `priced`: True if the operation needs the exchange rate, and fails without it.
     """
 
     method: str

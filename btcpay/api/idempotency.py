@@ -31,10 +31,14 @@ def check_key(text: str) -> str:
 
 
 class Answer(NamedTuple):
-    """The response to a request, and whether an earlier request has stored it."""
+    """The response to a request.
+
+    `text` is its JSON. `is_replayed` is True if an earlier request with the same
+    Idempotency-Key has stored it.
+    """
 
     text: str
-    is_stored: bool
+    is_replayed: bool
 
 
 def create_once(
@@ -44,11 +48,11 @@ def create_once(
     prepare: Callable[[], object],
     make: Callable[[object], str],
 ) -> Answer:
-    """Creates a resource only once for each Idempotency-Key.
+    """Creates a resource only once for each Idempotency-Key, and returns the response.
 
-    Returns the response. `subject` has the merchant, the operation, the key and the
-    digest of the request's body. If `subject` is None, the request has no key, and a
-    resource is always created.
+    `subject` has the merchant, the operation, the key and the digest of the request's
+    body. If `subject` is None, the request has no key, and a resource is always created.
+    `make` returns the JSON of the resource.
 
     1. A database transaction claims the key for this request. If a response is already
        stored for the key, returns that response.
@@ -68,14 +72,14 @@ def create_once(
     if subject is None:
         prepared = prepare()
         with db.write():
-            return Answer(make(prepared), is_stored=False)
+            return Answer(make(prepared), is_replayed=False)
     owner = new_id("own")
     with db.write():
         stored_answer = _claim(db, subject, owner, now)
     if stored_answer is not None:
-        return Answer(stored_answer, is_stored=True)
+        return Answer(stored_answer, is_replayed=True)
     text = _create_under_claim(db, subject, owner, prepare, make)
-    return Answer(text, is_stored=False)
+    return Answer(text, is_replayed=False)
 
 
 def _create_under_claim(
@@ -95,7 +99,7 @@ def _create_under_claim(
             text = make(prepared)
             _fulfil(db, subject, owner, text)
         return text
-    except BaseException:
+    except BaseException:  # also SystemExit: otherwise retries would fail for HOLD
         with db.write():
             db.run(idempotency.RELEASE, **subject | {"owner": owner})
         raise
@@ -111,7 +115,8 @@ def _fulfil(db: Database, subject: Values, owner: str, answer: str) -> None:
         "response": answer,
         "resource_id": orjson.loads(answer)["id"],
     }
-    if db.run(idempotency.FULFIL, **subject | outcome) != 1:
+    stored_count = db.run(idempotency.FULFIL, **subject | outcome)
+    if stored_count != 1:
         raise Conflict(
             "another request with this Idempotency-Key has overtaken this one"
         )
@@ -121,8 +126,11 @@ def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | No
     """Claims the Idempotency-Key and returns None, or returns its stored response.
 
     Raises Conflict while another request holds the key, and if the key was used with a
-    different body. The claim of another request is ignored if it is older than HOLD, or
-    if it lies that far in the future, because the clock was set back.
+    different body.
+
+    A claim of another request does not count if it is older than HOLD: that request has
+    ended without a response. It does not count either if it is later than now by HOLD:
+    then the clock was set back.
     """
     claim: Values = {
         "owner": owner,
@@ -131,8 +139,10 @@ def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | No
         "since": to_ms(now - HOLD),
         "until": to_ms(now + HOLD),
     }
-    if db.run(idempotency.CLAIM, **subject | claim) == 1:
+    claimed_count = db.run(idempotency.CLAIM, **subject | claim)
+    if claimed_count == 1:
         return None
+    # None if the other request has released the key since CLAIM was executed.
     holder = db.get_or_none(idempotency.FIND, **subject)
     if holder and holder.body_sha256 != subject["body_sha256"]:
         raise Conflict("this Idempotency-Key was used with a different body")

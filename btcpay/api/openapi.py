@@ -10,12 +10,17 @@ from btcpay.api import openapi_examples as examples
 from btcpay.api import openapi_responses as responses
 from btcpay.api.call import ROOT, Operation
 from btcpay.api.openapi_events import component, event_schemas, text, webhooks, whole
+from btcpay.api.openapi_parameters import (
+    add_parameter_examples,
+    id_parameter,
+    parameters_of,
+)
 from btcpay.api.openapi_responses import json_content
 from btcpay.web.errors import STATUS
 from schemas.fields import Number, Timestamp
 from schemas.queries import Limit
 from schemas.requests import Body
-from schemas.resources import CheckoutStatus, Invoice, Resource
+from schemas.resources import CheckoutStatus, Invoice
 
 VERSION = "1.0.0"
 
@@ -49,17 +54,16 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
             operations={operation.method.lower(): _operation(name, operation)},
         )
     spec.path(STATUS_PATH, operations={"get": _status()})
-    document = spec.to_dict()
-    for operation in operations.values():
-        body = operation.accepts
-        if body and issubclass(body, Body):
-            document["components"]["schemas"][body.__name__] |= body.together
-    _add_parameter_examples(document)
-    return document | {"webhooks": webhooks()}
+    members = spec.to_dict()
+    _add_rules_of_bodies(members["components"]["schemas"], operations.values())
+    for methods in members["paths"].values():
+        for description in methods.values():
+            add_parameter_examples(description["parameters"])
+    return members | {"webhooks": webhooks()}
 
 
 def _new_spec(base_url: str) -> APISpec:
-    """Returns a document without paths, which knows the types of our own fields."""
+    """Returns apispec's builder of a document, with the types of our own fields."""
     plugin = MarshmallowPlugin()
     tags = [{"name": name, "description": text} for name, text in _TAGS.items()]
     spec = APISpec(
@@ -93,7 +97,9 @@ def _add_components(spec: APISpec) -> None:
 
 def _add_resources(spec: APISpec, operations: Iterable[Operation]) -> None:
     """Adds the schema of each resource, and of each list of resources."""
-    for resource in {operation.shows: None for operation in operations}:
+    # A dict, since several operations return the same resource.
+    resources = dict.fromkeys(operation.shows for operation in operations)
+    for resource in resources:
         spec.components.schema(resource.__name__, schema=resource)
     for operation in operations:
         if operation.lists:
@@ -101,12 +107,30 @@ def _add_resources(spec: APISpec, operations: Iterable[Operation]) -> None:
             spec.components.schema(f"{name}List", _list_of(name))
 
 
+def _add_rules_of_bodies(
+    schemas: dict[str, Any],
+    operations: Iterable[Operation],
+) -> None:
+    """Adds to each body's schema which fields may be sent together.
+
+    apispec cannot read these rules (`Body.together`) from the marshmallow schemas.
+    """
+    for operation in operations:
+        body = operation.accepts
+        if body and issubclass(body, Body):
+            schemas[body.__name__] |= body.together
+
+
 def _operation(name: str, operation: Operation) -> dict[str, Any]:
-    """Returns the description of an operation. Its view's docstring is the summary."""
+    """Returns the description of an operation.
+
+    Its summary is the first line of the view's docstring.
+    """
     summary = (operation.view.__doc__ or "").splitlines()[0]
-    answers = {"200": _success(operation, summary)}
+    success_status = "200"
     if operation.method == "POST":
-        answers = {"201": _success(operation, summary)}
+        success_status = "201"
+    answers = {success_status: _success(operation, summary)}
     for code in _errors(operation):
         message = examples.error_message(operation, code)
         answers[str(STATUS[code])] = responses.failure(code, message)
@@ -115,7 +139,7 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
         "tags": [operation.path.split("/")[1]],
         "summary": summary,
         "description": f"Needs a key of scope `{operation.scope}`.",
-        "parameters": _parameters(operation),
+        "parameters": parameters_of(operation),
         "responses": answers,
     }
     if operation.method == "POST":
@@ -135,7 +159,9 @@ def _status() -> dict[str, Any]:
     """
     summary = "What an invoice waits for."
     content = json_content(CheckoutStatus, examples.example_of(CheckoutStatus))
-    failures = responses.page_failures().items()
+    answers: dict[str, Any] = {"200": {"description": summary, "content": content}}
+    for code, failure in responses.page_failures().items():
+        answers[str(STATUS[code])] = failure
     return {
         "operationId": "get-checkout-status",
         "summary": summary,
@@ -143,60 +169,23 @@ def _status() -> dict[str, Any]:
         " pages: 120 requests a minute for one invoice, 600 for all.",
         "tags": ["invoices"],
         "security": [],
-        "parameters": [_id_parameter(Invoice)],
-        "responses": {"200": {"description": summary, "content": content}}
-        | {str(STATUS[code]): described for code, described in failures},
-    }
-
-
-def _parameters(operation: Operation) -> list[dict[str, Any]]:
-    """Returns the operation's parameters: a header, an id in the path, or a query."""
-    if operation.method == "POST":
-        schema = {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 255,
-            "pattern": "^[ -~]*$",
-        }
-        why = "Makes retries safe: a retry never creates a duplicate resource."
-        return [
-            {
-                "name": "Idempotency-Key",
-                "in": "header",
-                "description": why,
-                "schema": schema,
-                "example": examples.IDEMPOTENCY_KEY,
-            }
-        ]
-    if "<id>" in operation.path:
-        return [_id_parameter(operation.shows)]
-    if operation.accepts:
-        return [{"in": "query", "schema": operation.accepts}]
-    return []
-
-
-def _id_parameter(resource: type[Resource]) -> dict[str, Any]:
-    return {
-        "name": "id",
-        "in": "path",
-        "required": True,
-        "description": "The id from the answer that created it.",
-        "schema": {"type": "string"},
-        "example": examples.example_of(resource)["id"],
+        "parameters": [id_parameter(Invoice)],
+        "responses": answers,
     }
 
 
 def _errors(operation: Operation) -> list[str]:
     """Returns the codes of the errors that the operation may respond with."""
     writes = operation.method == "POST"
-    applies = {
-        "invalid_request": operation.accepts,
+    # Every operation may respond with the errors that are not listed here.
+    is_possible = {
+        "invalid_request": operation.accepts is not None,
         "conflict": writes,
         "payload_too_large": writes,
         "price_unavailable": operation.priced,
         "not_found": "<id>" in operation.path,
     }
-    return [code for code in STATUS if applies.get(code, True)]
+    return [code for code in STATUS if is_possible.get(code, True)]
 
 
 def _list_of(name: str) -> dict[str, Any]:
@@ -215,12 +204,3 @@ def _success(operation: Operation, summary: str) -> dict[str, Any]:
         schema = f"{operation.shows.__name__}List"
     content = json_content(schema, examples.success_example(operation))
     return responses.success(summary, content)
-
-
-def _add_parameter_examples(document: dict[str, Any]) -> None:
-    """Adds an example to each query parameter, whose description apispec made."""
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            for parameter in operation["parameters"]:
-                if parameter["in"] == "query":
-                    parameter["example"] = examples.PARAMETERS[parameter["name"]]

@@ -63,7 +63,8 @@ _SIGHTING = whole(
         "amount_sats": _sats("The sum of its outputs to the address."),
     }
 )
-_BESIDE: dict[str, Any] = {
+# Members of `data` beside the resource, if an event is about an invoice or a payment.
+_BESIDE_INVOICE: dict[str, Any] = {
     "reference": _text_or_null(
         "The shop's order number, if the invoice was made with one.", "10442"
     ),
@@ -102,14 +103,16 @@ def webhooks() -> dict[str, Any]:
 def event_schemas() -> dict[str, Schema]:
     """Returns the schemas of all events by name.
 
-    They refer to the schemas of resources, such as `Invoice`.
+    Also returns the schemas of parts' resources (parts are optional plug-ins), to which
+    the schemas of events refer.
     """
     schemas = {
         name.title(): whole(resource.properties)
         for name, resource in PART_RESOURCES.items()
     }
     for kind in KINDS.values():
-        schemas |= {_name(kind): _schema(kind), _data_name(kind): _data(kind)}
+        schemas[_name(kind)] = _schema(kind)
+        schemas[_data_name(kind)] = _data(kind)
     return {"Sighting": _SIGHTING} | schemas
 
 
@@ -120,8 +123,8 @@ def _name(kind: Kind) -> str:
 def _data_name(kind: Kind) -> str:
     """Returns the name of the schema of the event's `data`.
 
-    All events about the same kind of resource share one schema. Only the events about a
-    bitcoin transaction that was seen or has vanished have another one.
+    All events about the same kind of resource share one schema. The events in _SEEN,
+    which are about a bitcoin transaction, have another one.
     """
     if kind in _SEEN:
         return "SightingEventData"
@@ -168,15 +171,14 @@ def _schema(kind: Kind) -> Schema:
 def _data(kind: Kind) -> Schema:
     """Returns the schema of the event's `data`: the resource, and values beside it."""
     if kind.resource in PART_RESOURCES:
-        return whole(
-            {kind.resource: component(kind.resource.title(), "The resource, whole.")}
-        )
+        resource = component(kind.resource.title(), "The resource, whole.")
+        return whole({kind.resource: resource})
     if kind.resource == "payment_link":
         return whole({"payment_link": component("PaymentLink", _RESOURCE)})
-    fields = {"invoice": component("Invoice", _RESOURCE)} | _BESIDE
+    members = {"invoice": component("Invoice", _RESOURCE)} | _BESIDE_INVOICE
     if kind.resource == "payment":
-        fields = {"payment": component("Payment", _RESOURCE)} | fields
+        members = {"payment": component("Payment", _RESOURCE)} | members
     if kind in _SEEN:
-        sighting = component("Sighting", "What was seen or has vanished.")
-        fields["transaction"] = sighting
-    return whole(fields)
+        transaction = component("Sighting", "What was seen or has vanished.")
+        members["transaction"] = transaction
+    return whole(members)

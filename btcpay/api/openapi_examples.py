@@ -46,12 +46,12 @@ _UNPAID = {"status": "open", "tx_hash": None, "paid_at": None}
 
 
 def example_of(schema: type[Schema]) -> Json:
-    """Returns an object with the first example of each field."""
+    """Returns a JSON object with the first example of each field of the schema."""
     return {name: _first(field) for name, field in schema().fields.items()}
 
 
 def request_example(operation: Operation) -> Json:
-    """Returns the body of a request that the service accepts with status 201."""
+    """Returns the body of a request that the service answers with status 201."""
     assert operation.accepts
     body = example_of(operation.accepts)
     if operation.accepts is requests.NewPaymentLink:
@@ -60,13 +60,13 @@ def request_example(operation: Operation) -> Json:
 
 
 def success_example(operation: Operation) -> Json:
-    """Returns the response's body: a resource, or a list that has one."""
-    shown = example_of(operation.shows)
+    """Returns the body of the response: a resource, or a list with one resource."""
+    resource = example_of(operation.shows)
     if operation.accepts is requests.NewInvoice:
-        shown |= _UNPAID
+        resource |= _UNPAID
     if operation.lists:
-        return {"object": "list", "data": [shown]}
-    return shown
+        return {"object": "list", "data": [resource]}
+    return resource
 
 
 def error_message(operation: Operation, code: str) -> str:

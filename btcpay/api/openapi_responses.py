@@ -3,7 +3,7 @@
 from typing import Any
 
 from btcpay.api import openapi_examples as examples
-from btcpay.api.call import IGNORED_HEADER
+from btcpay.api.ignored_names import IGNORED_HEADER
 from btcpay.api.openapi_events import component, text, whole
 from btcpay.web.errors import STATUS
 
@@ -35,7 +35,7 @@ _UNREAD = ("unauthorized", "forbidden", "rate_limited")
 
 
 def error_schemas() -> dict[str, Json]:
-    """Returns the schemas of an error response by name."""
+    """Returns the two schemas of an error response (`Error` and its `Fault`) by name."""
     code = text("For programs: it never changes.", enum=list(STATUS))
     message = text(
         "For people; it names the field or parameter.",
@@ -50,13 +50,13 @@ def error_schemas() -> dict[str, Json]:
 
 def header_components() -> dict[str, Json]:
     """Returns the description of each response header by name."""
-    counts = _RATE_LIMIT | _RETRY_AFTER
-    headers = {
-        name: _header(name, meaning, "integer", required=True)
-        for name, meaning in counts.items()
-    }
-    ignored = _header(IGNORED_HEADER, _IGNORED_MEANS, "string", required=False)
-    return headers | {IGNORED_HEADER: ignored}
+    headers = {}
+    for name, meaning in (_RATE_LIMIT | _RETRY_AFTER).items():
+        headers[name] = _header(name, meaning, "integer", required=True)
+    headers[IGNORED_HEADER] = _header(
+        IGNORED_HEADER, _IGNORED_MEANS, "string", required=False
+    )
+    return headers
 
 
 def _header(name: str, meaning: str, type: str, required: bool) -> Json:
@@ -83,31 +83,40 @@ def success(summary: str, content: Json) -> Json:
 
 
 def failure(code: str, message: str) -> Json:
-    """Returns the description of an operation's error response."""
-    names = [*_RATE_LIMIT]
+    """Returns the description of an operation's error response.
+
+    `code` is the error's code, a key of STATUS. `message` is an example of its message.
+    """
+    headers = [*_RATE_LIMIT]
     if code == "rate_limited":
-        names += _RETRY_AFTER
+        headers += _RETRY_AFTER
     if code not in _UNREAD:
-        names.append(IGNORED_HEADER)
+        headers.append(IGNORED_HEADER)
     return {
         "description": f"`{code}`: {_MEANING[code]}",
-        "headers": _references(*names),
+        "headers": _references(*headers),
         "content": json_content("Error", examples.error_example(code, message)),
     }
 
 
 def page_failures() -> dict[str, Json]:
-    """Returns the error responses of a public page by code.
+    """Returns the error responses of an invoice's public page, by error code.
 
-    Only the API sends rate-limit headers.
+    A page sends no X-RateLimit headers.
     """
-    codes = ("not_found", "rate_limited", "server_error")
-    failures = {code: failure(code, examples.MESSAGES[code]) for code in codes}
-    for described in failures.values():
-        described["headers"] = {}
-    failures["not_found"]["description"] = "`not_found`: no invoice has that id"
-    failures["rate_limited"]["headers"] = _references(*_RETRY_AFTER)
-    return failures
+    not_found = _page_failure("not_found")
+    not_found["description"] = "`not_found`: no invoice has that id"
+    rate_limited = _page_failure("rate_limited")
+    rate_limited["headers"] = _references(*_RETRY_AFTER)
+    return {
+        "not_found": not_found,
+        "rate_limited": rate_limited,
+        "server_error": _page_failure("server_error"),
+    }
+
+
+def _page_failure(code: str) -> Json:
+    return failure(code, examples.MESSAGES[code]) | {"headers": {}}
 
 
 def _references(*names: str) -> Json:

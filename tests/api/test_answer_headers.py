@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from btcpay.api.call import unknown_names
+from btcpay.api.ignored_names import unknown_names
 
 ORDER = {"amount_usd": 25}
 NAMES = "X-Ignored-Fields"
