@@ -37,13 +37,13 @@ def new_invoice(
     address index and stores the invoice. If `id` is None, the id is random.
     """
     order = quote.order
-    (merchant,), of_merchant = db.rows_of_both(
+    (merchant,), merchant_receivers = db.rows_of_both(
         merchants.TAKE_INDEX,
         receivers.OF_MERCHANT,
         id=order.merchant_id,
         merchant_id=order.merchant_id,
     )
-    index = merchant.next_index - 1
+    index = merchant.next_index - 1  # TAKE_INDEX returns the counter after this index
     script, address = account.at_index(merchant.descriptor, index, network)
     expires_at_ms = None
     if order.life is not None:
@@ -62,7 +62,8 @@ def new_invoice(
     }
     row = replace(invoices.NEW, **columns)
     db.queue(invoices.ADD, **as_dict(row))
-    publish(db, [NewEvent(row, News(EventKind.INVOICE_CREATED))], now, of_merchant)
+    new_event = NewEvent(row, News(EventKind.INVOICE_CREATED))
+    publish(db, [new_event], now, merchant_receivers)
     return row
 
 

@@ -7,6 +7,7 @@ is to be sent to one receiver. A run of the outbox sends the waiting deliveries.
 from collections import deque
 from collections.abc import Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from zlib import crc32
 
 from btcpay.notify.outcome import Answer
@@ -51,6 +52,18 @@ def shard_of(receiver: Receiver, is_server: bool) -> str:
     return shards[crc32(receiver.id.encode()) % len(shards)]
 
 
+class QueuedDelivery(NamedTuple):
+    """A waiting delivery, and the receiver that it is sent to."""
+
+    receiver: Receiver
+    row: deliveries.Due
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Identifies the delivery among all deliveries of all receivers."""
+        return self.receiver.id, self.row.about
+
+
 @dataclass(eq=False)
 class DeliveryQueue:
     """The deliveries to one receiver in a run of the outbox, or to all mailboxes.
@@ -63,18 +76,23 @@ class DeliveryQueue:
 
     receivers: list[Receiver]
     at_once: int
-    rows: deque[tuple[Receiver, deliveries.Due]] = field(default_factory=deque)
+    rows: deque[QueuedDelivery] = field(default_factory=deque)
+    # The keys of the deliveries that were attempted in this run.
     tried: set[tuple[str, str]] = field(default_factory=set)
     # The (receiver id, line) pairs in which a delivery failed. A line is a sequence of deliveries
     # that are sent in order: the later deliveries of these lines wait for the next run.
     stopped: set[tuple[str, str]] = field(default_factory=set)
-    # When all waiting deliveries are loaded page by page: the last one so far, by receiver id.
+    # The last delivery that was loaded of each receiver, by its id. It is used when all waiting
+    # deliveries are loaded page by page.
     last: dict[str, deliveries.Due] = field(default_factory=dict)
     failures: int = 0
+    # True if the database may have deliveries that are not in `rows` yet.
     may_have_more: bool = True
+    # True if an attempt in this run has shown that the receiver is up.
     has_taken: bool = False
+    # True if the queue sends nothing more in this run.
     is_over: bool = False
-    # The receiver id and key of the oldest delivery, once a failing queue has used it as a probe.
+    # The key of the oldest delivery, once a failing queue has used that delivery as a probe.
     oldest: tuple[str, str] | None = None
 
     @property
@@ -115,7 +133,7 @@ class DeliveryQueue:
     def take_next(
         self,
         in_flight: Set[tuple[str, str]],
-    ) -> tuple[Receiver, deliveries.Due] | None:
+    ) -> QueuedDelivery | None:
         """Removes the next delivery from the queue, and returns it.
 
         Returns None if there is no delivery, or if the next one must wait.
@@ -126,13 +144,13 @@ class DeliveryQueue:
         earlier delivery has failed in this run are dropped from the queue.
         """
         while self.rows:
-            receiver, row = self.rows[0]
-            line = (receiver.id, row.line or "")
+            first = self.rows[0]
+            line = (first.receiver.id, first.row.line or "")
             if line in in_flight:
                 return None
             self.rows.popleft()
             if line not in self.stopped:
-                return receiver, row
+                return first
         return None
 
     def learn(
@@ -166,21 +184,21 @@ class DeliveryQueue:
         if self.failures >= MOST_REFUSED or is_disabled:
             self.is_over = True
         elif not self.has_taken:
-            may_be_alone = self._may_be_alone(receiver, row, answer)
-            self.is_over = not may_be_alone
-            self.may_have_more = may_be_alone
+            may_take_others = self._may_take_others(receiver, row, answer)
+            self.is_over = not may_take_others
+            self.may_have_more = may_take_others
 
-    def _may_be_alone(
+    def _may_take_others(
         self,
         receiver: Receiver,
         row: deliveries.Due,
         answer: Answer,
     ) -> bool:
-        """True if this delivery is the oldest, and may be the only one that is refused.
+        """True if the receiver may accept other deliveries, although this one has failed.
 
-        It must have failed before in earlier runs: once if the receiver has now responded
-        with a status, twice if the receiver has not responded, since it is then more
-        likely down.
+        This one must be the oldest, and must have failed in earlier runs: at least once
+        if the receiver has now responded with a status, at least twice if it has not
+        responded, since it is then more likely down.
         """
         is_oldest = self.oldest == (receiver.id, row.about)
         failures_before = 2

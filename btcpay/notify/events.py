@@ -109,16 +109,21 @@ def last_number(db: Database) -> int:
 
 
 def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
-    """Converts a database row to an event. The event's data have the form of the API.
+    """Converts a database row to an event, whose data are shown as in the API.
 
     Raises BadRow if the row is invalid.
     """
     kind = KINDS.get(row.kind)
     if kind is None:
         raise BadRow(f"{row.kind!r} is no kind of event")
-    data = _data_of(db, resources, row, kind)
-    happened_at = iso_ms(row.happened_ms)
-    return Event(row.number or 0, row.id, row.merchant_id, kind, happened_at, data)
+    return Event(
+        number=row.number or 0,
+        id=row.id,
+        merchant_id=row.merchant_id,
+        kind=kind,
+        data=_data_of(db, resources, row, kind),
+        happened_at=iso_ms(row.happened_ms),
+    )
 
 
 def _data_of(
@@ -186,7 +191,7 @@ def invoice_data(
 
 
 def state_of(row: PublicEvent) -> dict[str, Any]:
-    """Returns the values that were stored with an event: those at the time of the event.
+    """Returns the resource's values at the time of the event, as the event's row has them.
 
     Raises BadRow if they are no JSON object.
     """
@@ -202,9 +207,9 @@ def state_of(row: PublicEvent) -> dict[str, Any]:
 def delete_old_events(db: Database, now: datetime) -> int:
     """Deletes a batch of events that are older than KEPT. Returns how many it deleted.
 
-    Also deletes their deliveries, and old deliveries that have no event. Keeps the
+    Also deletes the events' deliveries, and old deliveries that have no event. Keeps the
     oldest event that still waits to be delivered, and all later events. Always keeps
-    the newest event, since the next event gets its number plus one.
+    the newest event, since the number of the next event is one higher.
     """
     events.number_new(db)
     before_ms = to_ms(now - KEPT)
@@ -217,19 +222,19 @@ def delete_old_events(db: Database, now: datetime) -> int:
 def _last_to_delete(db: Database, before_ms: int) -> int:
     """Returns the number of the last event that may be deleted; 0 if none may.
 
-    The event is older than `before_ms`, as are all events before it.
+    That event and all events before it are older than `before_ms`.
     """
-    end = db.get(events.LAST)[0]
-    waiting = db.get(deliveries.OLDEST_WAITING)[0]
-    if waiting is not None:
-        end = min(end, waiting)
-    last = 0
+    first_to_keep = db.get(events.LAST)[0]
+    oldest_waiting = db.get(deliveries.OLDEST_WAITING)[0]
+    if oldest_waiting is not None:
+        first_to_keep = min(first_to_keep, oldest_waiting)
+    last_to_delete = 0
     for row in db.rows(events.OLDEST):
         number = row.number or 0
-        if row.happened_ms >= before_ms or number >= end:
+        if row.happened_ms >= before_ms or number >= first_to_keep:
             break
-        last = number
-    return last
+        last_to_delete = number
+    return last_to_delete
 
 
 def sample_event(resources: Resources, merchant_id: int, now: datetime) -> Event:
@@ -238,24 +243,31 @@ def sample_event(resources: Resources, merchant_id: int, now: datetime) -> Event
     The event is marked as a test. Its ids belong to no real event or invoice, and its
     invoice has no address that could be paid.
     """
-    at_ms = to_ms(now)
-    sats = 41_667
+    now_ms = to_ms(now)
+    amount_sats = 41_667
     invoice = blank(
         Invoice,
         id=f"inv_{'0' * 24}",
-        amount_sats=sats,
+        amount_sats=amount_sats,
         amount_usd_quote="25",
         description="A test",
-        created_ms=at_ms,
+        created_ms=now_ms,
     )
     state = {
         "status": InvoiceStatus.PAID,
         "tx_hash": "00" * 32,
-        "paid_ms": at_ms,
-        "received_sats": sats,
+        "paid_ms": now_ms,
+        "received_sats": amount_sats,
+        "unconfirmed_sats": 0,
+        "missing_sats": 0,
+        "attention": None,
     }
-    state |= {"unconfirmed_sats": 0, "missing_sats": 0, "attention": None}
-    data = invoice_data(resources, invoice, state)
-    kind = EventKind.INVOICE_PAID
-    at = iso_ms(at_ms)
-    return Event(0, new_id("evt"), merchant_id, kind, at, data, is_test=True)
+    return Event(
+        number=0,
+        id=new_id("evt"),
+        merchant_id=merchant_id,
+        kind=EventKind.INVOICE_PAID,
+        happened_at=iso_ms(now_ms),
+        data=invoice_data(resources, invoice, state),
+        is_test=True,
+    )

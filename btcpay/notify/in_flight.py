@@ -56,11 +56,11 @@ class InFlight:
         """
         if not queue.most_attempts:
             return False
-        busy = [attempt.queue for attempt in self._attempts.values()]
-        failing = [other for other in busy if other.is_failing]
+        queues_of_attempts = [attempt.queue for attempt in self._attempts.values()]
+        failing = [other for other in queues_of_attempts if other.is_failing]
         if queue.is_failing and len(failing) >= MOST_FAILING:
             return False
-        return busy.count(queue) < queue.most_attempts
+        return queues_of_attempts.count(queue) < queue.most_attempts
 
     def lines_of(self, queue: DeliveryQueue) -> set[tuple[str, str]]:
         """Returns the (receiver id, line) pairs of this queue's running attempts.
@@ -77,11 +77,13 @@ class InFlight:
     def await_answers(self) -> Iterable[Future[Answer]]:
         """Waits until an attempt ends, or until the time for one is over.
 
-        Returns the futures of the attempts that have ended. If none has, returns the
-        futures of the attempts whose time is over.
+        Returns the futures of the attempts that have ended. If none has ended, returns
+        the futures of the attempts whose time is over.
         """
-        ends_s = min(self._ends_s(attempt.queue) for attempt in self._attempts.values())
-        left_s = max(0, ends_s - time.monotonic())
+        first_end_s = min(
+            self._ends_s(attempt.queue) for attempt in self._attempts.values()
+        )
+        left_s = max(0, first_end_s - time.monotonic())
         done, _ = wait(self._attempts, left_s, FIRST_COMPLETED)
         if done:
             return done

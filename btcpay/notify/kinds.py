@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 
 class EventKind(Kind):
-    """The kinds of events of the core. Parts (optional plug-ins) add more kinds."""
+    """The core's kinds of events. Parts (optional plug-ins) add more kinds."""
 
     INVOICE_CREATED = (
         "invoice.created",
@@ -172,6 +172,7 @@ class PartResource(Generic[R]):
             if name.endswith("_at"):
                 fields[name] = _time_of(row, name)
             else:
+                # A field that is not a column is None until `computed` sets it below.
                 fields[name] = getattr(row, name, None)
         fields["object"] = self.name
         fields[f"{self.name}_url"] = self.url_of(base_url, row.id)

@@ -47,9 +47,9 @@ MOST_OF_ONE = 4  # attempts at once to one receiver
 # The time for a mail's DNS look-up and connection, beyond the time for the server's replies.
 AROUND_MAIL_S = 20
 NO_ANSWER = Answer(
-    False,
-    None,
-    "there was no answer when the run ended",
+    is_taken=False,
+    status=None,
+    text="there was no answer when the run ended",
     may_go_on=True,
 )
 
@@ -112,12 +112,13 @@ class Outbox:
           being sent. The remaining deliveries wait for the next run.
         - `take`: a function that locks a shard (a group of receivers) for this process
           until the run has ended. It returns False if another process has the lock.
-        - `only`: the names of the shards that the run uses; if it is empty, all.
+        - `only`: the names of the shards whose deliveries are sent; if it is empty, all.
 
-        An attempt that is still running when the run ends counts as a failure. The
+        An attempt that is still running when the run ends counts as a failure. Its
         delivery is retried with the same id.
         """
         shards = list(only or all_shards(self._db.is_server))
+        # The state of this run, which the other methods use.
         self._mail = self._new_mail()
         self._in_flight = InFlight(self._ends_s)
         self._counts = DeliveryCounts()
@@ -133,9 +134,13 @@ class Outbox:
         self._serve(shards, take)
         if self._mail:
             self._mail.close()
+        self._store_tallies()
+        return self._counts
+
+    def _store_tallies(self) -> None:
+        """Adds the outcomes of this run to the totals that the metrics show."""
         for (name, label), total in self._labels.items():
             self._db.run(tallies.ADD, name=name, label=label, total=total)
-        return self._counts
 
     def _new_mail(self) -> Mail | None:
         account = mail_account(self._settings, self._db)
@@ -151,14 +156,19 @@ class Outbox:
             add_clock_mails(self._db, self._now())
 
     def _serve(self, shards: list[str], take: Callable[[str], bool]) -> None:
-        """Makes attempts until nothing is left to send or the time is over."""
+        """Makes attempts until nothing is left to send or the time is over.
+
+        Locks another shard as soon as the queues of the locked ones leave room.
+        """
         queues: list[DeliveryQueue] = []
+        last_begin_s = self._until_s - ATTEMPT_S
         while True:
-            self._begin(queues, self._until_s - ATTEMPT_S)
+            self._begin(queues, last_begin_s)
             if shards and not self._in_flight.is_full:
                 shard = shards.pop()
                 if take(shard):
                     queues += self._queues_of(shard)
+                    # Failing receivers come last.
                     queues.sort(key=lambda queue: queue.was_failing)
             elif self._in_flight:
                 for future in self._in_flight.await_answers():
@@ -176,16 +186,16 @@ class Outbox:
         rows = self._db.rows(receivers.WAITED_FOR)
         in_shard = [row for row in rows if shard_of(row, is_server) == shard]
         queues = []
-        by_mail = []
+        mailboxes = []
         for receiver in in_shard:
             if receiver.transport in receivers.MAILS:
-                by_mail.append(receiver)
+                mailboxes.append(receiver)
             elif receiver.transport in TRANSPORTS:
-                queues.append(DeliveryQueue([receiver], MOST_OF_ONE))
+                queues.append(DeliveryQueue([receiver], at_once=MOST_OF_ONE))
         if self._is_time_doubted:
-            by_mail = [row for row in by_mail if row.transport not in CLOCK_MAILS]
-        if by_mail and self._mail:
-            queues.append(DeliveryQueue(by_mail, 1))
+            mailboxes = [row for row in mailboxes if row.transport not in CLOCK_MAILS]
+        if mailboxes and self._mail:
+            queues.append(DeliveryQueue(mailboxes, at_once=1))
         return queues
 
     def _ends_s(self, queue: DeliveryQueue) -> float:
@@ -201,8 +211,8 @@ class Outbox:
     def _begin(self, queues: Sequence[DeliveryQueue], until_s: float) -> None:
         """Begins attempts, one of each queue in turn.
 
-        Stops when no queue may begin another attempt, or at the time `until_s` of the
-        monotonic clock.
+        Stops when as many attempts run as are allowed, when no queue may begin another
+        one, or at the time `until_s` of the monotonic clock.
         """
         is_progressing = True
         while is_progressing:
@@ -221,11 +231,11 @@ class Outbox:
         """
         if queue.may_have_more and not queue.rows:
             fill(self._db, queue, self._now())
-        next_delivery = queue.take_next(self._in_flight.lines_of(queue))
-        if next_delivery is None:
+        delivery = queue.take_next(self._in_flight.lines_of(queue))
+        if delivery is None:
             return False
-        receiver, row = next_delivery
-        self._attempt(queue, receiver, row)
+        queue.tried.add(delivery.key)
+        self._attempt(queue, delivery.receiver, delivery.row)
         return True
 
     def _attempt(
@@ -234,19 +244,25 @@ class Outbox:
         receiver: Receiver,
         row: deliveries.Due,
     ) -> None:
-        queue.tried.add((receiver.id, row.about))
+        """Begins an attempt, or drops a delivery that is invalid or out of date.
+
+        Does not begin an attempt if another process has claimed the delivery.
+        """
         try:
             send = self._prepare(receiver, row)
         except BadRow as error:  # the other deliveries are still sent
             log.error("%s cannot be sent to %s: %s", row.about, receiver.id, error)
-            failure = Answer(False, None, f"cannot be sent: {error}", is_final=True)
+            text = f"cannot be sent: {error}"
+            failure = Answer(is_taken=False, status=None, text=text, is_final=True)
             self._note(queue, receiver, row, failure)
             queue.skip()
             return
         if send is None:
             self._db.run(deliveries.DROP, receiver_id=row.receiver_id, about=row.about)
             queue.skip()
-        elif hold(self._db, row, self._now()):
+            return
+        is_ours = hold(self._db, row, self._now())
+        if is_ours:
             self._in_flight.begin(send, Attempt(queue, receiver, row))
         else:
             queue.stop_line(receiver, row)
@@ -270,19 +286,15 @@ class Outbox:
 
     def _on_answer(self, future: Future[Answer]) -> None:
         """Stores the outcome of an attempt that has ended, or whose time is over."""
-        queue, receiver, row = self._in_flight.end(future)
-        answer = NO_ANSWER._replace(is_in_doubt=queue.is_of_mail)
-        error = None
-        if future.done():
-            error = future.exception()
-        if error:  # the other deliveries are still sent
-            log.error("%s cannot be sent to %s", row.about, receiver.id, exc_info=error)
-        elif future.done():
-            answer = future.result()
+        attempt = self._in_flight.end(future)
+        queue, receiver, row = attempt
+        answer = _answer_of(future, attempt)
         is_disabled = self._note(queue, receiver, row, answer)
         queue.learn(receiver, row, answer, is_disabled)
-        self._counts.delivered += answer.is_taken
-        self._counts.failed += not answer.is_taken
+        if answer.is_taken:
+            self._counts.delivered += 1
+        else:
+            self._counts.failed += 1
 
     def _note(
         self,
@@ -293,11 +305,28 @@ class Outbox:
     ) -> bool:
         """Stores the outcome of an attempt. Returns True if it disabled the receiver."""
         now = self._now()
-        has_failed = queue.was_failing or queue.failures > 0
-        stored = note(self._db, receiver, row, answer, now, has_failed)
-        name = "webhook_deliveries"
+        was_failing = queue.was_failing or queue.failures > 0
+        stored = note(self._db, receiver, row, answer, now, was_failing)
+        metric = "webhook_deliveries"
         if receiver.transport in receivers.MAILS:
-            name = "mails"
+            metric = "mails"
         if stored.label:
-            self._labels[name, stored.label] += 1
+            self._labels[metric, stored.label] += 1
         return stored.is_disabled
+
+
+def _answer_of(future: Future[Answer], attempt: Attempt) -> Answer:
+    """Returns the outcome of an attempt that has ended, or whose time is over.
+
+    `future` is the result of its thread. If the thread has raised an error, logs the
+    error, so that the other deliveries are still sent.
+    """
+    queue, receiver, row = attempt
+    no_answer = NO_ANSWER._replace(is_in_doubt=queue.is_of_mail)
+    if not future.done():
+        return no_answer
+    error = future.exception()
+    if error is None:
+        return future.result()
+    log.error("%s cannot be sent to %s", row.about, receiver.id, exc_info=error)
+    return no_answer

@@ -85,12 +85,12 @@ def note(
     row: deliveries.Due,
     answer: Answer,
     now: datetime,
-    has_failed: bool,
+    was_failing: bool,
 ) -> StoredOutcome:
     """Stores the outcome of an attempt to send a delivery.
 
     Stores nothing if another process has attempted the same delivery meanwhile.
-    `has_failed` is True if the receiver was failing before this attempt.
+    `was_failing` is True if the receiver was failing before this attempt.
     """
     next_at = _next_attempt_at(receiver, row, answer, now)
     is_mail = receiver.transport in receivers.MAILS
@@ -99,7 +99,7 @@ def note(
         row_count = db.run(deliveries.TRIED, **_columns(row, answer, next_at, now))
         if not row_count:
             return StoredOutcome(None, is_disabled=False)
-        if answer.is_up and has_failed:
+        if answer.is_up and was_failing:
             db.run(receivers.WORKS, id=receiver.id)
         elif not (answer.is_up or answer.is_final):
             is_disabled = _note_failure(
@@ -132,9 +132,11 @@ def _next_attempt_at(
     next_at = next_try(first_at, now)
     if next_at is not None or answer.is_up:
         return next_at
-    since_ms = receiver.failing_since
-    has_taken_none = since_ms is not None and since_ms <= to_ms(first_at)
-    if has_taken_none:
+    failing_since_ms = receiver.failing_since
+    if failing_since_ms is None:
+        return None
+    has_taken_nothing_since = failing_since_ms <= to_ms(first_at)
+    if has_taken_nothing_since:
         return now + PROBE_AFTER  # retries go on until the receiver is disabled
     return None
 
@@ -145,6 +147,7 @@ def _columns(
     next_at: datetime | None,
     now: datetime,
 ) -> Values:
+    """Returns the parameters of the statement `deliveries.TRIED`."""
     now_ms = to_ms(now)
     columns: Values = {
         "receiver_id": row.receiver_id,
@@ -191,15 +194,17 @@ def _note_failure(
 
     Returns True if this failure disables the receiver.
     """
-    db.run(receivers.FAILS, id=id, at=to_ms(now))
+    now_ms = to_ms(now)
+    db.run(receivers.FAILS, id=id, at=now_ms)
     failing_since_ms = db.get(receivers.BY_ID, id=id).failing_since
-    since = from_ms(failing_since_ms or to_ms(now))
+    failing_since = from_ms(failing_since_ms or now_ms)
     reason = None
     if may_disable:
-        reason = reason_to_disable(answer.status, since, now)
+        reason = reason_to_disable(answer.status, failing_since, now)
     if reason is None:
         return False
-    if db.run(receivers.DISABLE, id=id, at=to_ms(now), reason=reason):
+    was_enabled = db.run(receivers.DISABLE, id=id, at=now_ms, reason=reason)
+    if was_enabled:
         log.error("webhook %s is disabled: %s", id, reason)
     db.run(deliveries.GIVE_UP, receiver_id=id)
     return True

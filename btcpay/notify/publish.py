@@ -31,7 +31,7 @@ _COLUMNS = {
 class News:
     """The kind of an event, and values that only events of this kind have.
 
-    `detail` may have the row of a `payment`, or the bitcoin `transaction` that was seen
+    `detail` may have the row of a `payment`, or the Bitcoin `transaction` that was seen
     or has vanished.
     """
 
@@ -62,35 +62,35 @@ def publish(
     db: Database,
     new_events: Sequence[NewEvent],
     now: datetime,
-    of_merchants: Sequence[Receiver] | None = None,
+    all_receivers: Sequence[Receiver] | None = None,
 ) -> None:
     """Stores events in this order, with a delivery for each receiver that wants the event.
 
-    Call this function within `db.write()`. `of_merchants` are all receivers of the
+    Call this function within `db.write()`. `all_receivers` are all receivers of the
     events' merchants, if the caller has loaded them in this database transaction. If
-    `of_merchants` is None, this function loads them.
+    `all_receivers` is None, this function loads them.
     """
     new_rows = [_columns(new_event, now) for new_event in new_events]
-    if of_merchants is None:
-        of_merchants = _receivers_of(db, new_events)
-    if not of_merchants:
+    if all_receivers is None:
+        all_receivers = _receivers_of(db, new_events)
+    if not all_receivers:
         at_once.queue(db, events.ADD, new_rows)
         return
-    events_by_id = {row.id: row for row in at_once.rows(db, events.ADD, new_rows)}
-    by_merchant = group_by(of_merchants, lambda row: row.merchant_id)
+    # The stored rows have the `seq` that deliveries refer to. They may come in another order.
+    stored_by_id = {row.id: row for row in at_once.rows(db, events.ADD, new_rows)}
+    receivers_by_merchant = group_by(all_receivers, lambda row: row.merchant_id)
     new_deliveries: list[Values] = []
     for new_event, columns in zip(new_events, new_rows, strict=True):
-        event = events_by_id[str(columns["id"])]
-        for receiver in by_merchant[new_event.row.merchant_id]:
+        event = stored_by_id[str(columns["id"])]
+        for receiver in receivers_by_merchant[new_event.row.merchant_id]:
             new_deliveries += _deliveries_to(receiver, event, new_event, now)
     at_once.queue(db, deliveries.ADD, new_deliveries)
 
 
 def _receivers_of(db: Database, new_events: Sequence[NewEvent]) -> list[Receiver]:
     merchant_ids = sorted({new_event.row.merchant_id for new_event in new_events})
-    return at_once.rows(
-        db, receivers.OF_MERCHANT, [Values(merchant_id=id) for id in merchant_ids]
-    )
+    keys = [Values(merchant_id=id) for id in merchant_ids]
+    return at_once.rows(db, receivers.OF_MERCHANT, keys)
 
 
 def _deliveries_to(
@@ -134,6 +134,7 @@ def publish_resource(
 
 
 def _columns(new_event: NewEvent, now: datetime) -> Values:
+    """Returns the columns of a new event, which has no number yet."""
     kind = new_event.news.kind
     row = new_event.row
     state = None
@@ -150,7 +151,8 @@ def _columns(new_event: NewEvent, now: datetime) -> Values:
         "state": state,
         "happened_ms": to_ms(now),
     }
-    columns[_COLUMNS.get(kind.resource, "resource_id")] = row.id
+    id_column = _COLUMNS.get(kind.resource, "resource_id")
+    columns[id_column] = row.id
     return cast(Values, columns)
 
 

@@ -48,8 +48,8 @@ def find(db: Database, receiver_id: str) -> Receiver:
 def find_own(db: Database, receiver_id: str) -> Receiver:
     """Returns the row of a webhook or a command.
 
-    Raises CommandError if there is none with this id, or if the receiver belongs to a
-    part (an optional plug-in): only the part may change its receivers.
+    Raises CommandError if there is no receiver with this id, if it is a mailbox, or if
+    it belongs to a part (an optional plug-in): only that part may change it.
     """
     row = find(db, receiver_id)
     if row.transport not in (receivers.WEBHOOK, receivers.COMMAND):
@@ -66,7 +66,8 @@ def require_room(db: Database, merchant_id: int) -> None:
     receiver.
     """
     db.get(merchants.LOCKED, id=merchant_id)
-    if len(db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)) >= MOST:
+    present = db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)
+    if len(present) >= MOST:
         raise NoRoom(
             f"the merchant has {MOST} webhooks and commands already: remove one first"
         )
@@ -114,9 +115,9 @@ def add(
 def webhook_url(text: str, network: Network) -> str:
     """Returns the text as the URL of a webhook, with its host in ASCII.
 
-    Raises CommandError if the text is no http:// or https:// URL, or if a webhook must
-    not have it: on mainnet http:// is accepted only for a host on this machine. Hosts of
-    private networks are accepted, since the operator chooses the URL.
+    Raises CommandError if the text is no http:// or https:// URL. On mainnet also raises
+    it for http://, unless the host is this machine. Hosts of private networks are
+    accepted, since the operator chooses the URL.
     """
     try:
         url = web_url(text)
@@ -126,8 +127,8 @@ def webhook_url(text: str, network: Network) -> str:
             f"a webhook is an https:// URL of at most {MAX_URL_CHARACTERS} characters"
         )
         raise CommandError(f"{message}, to a host with a dot in its name") from None
-    is_clear = parts.scheme == "http" and not is_here(parts.hostname)
-    if is_clear and network.name == "mainnet":
+    is_readable_on_the_way = parts.scheme == "http" and not is_here(parts.hostname)
+    if is_readable_on_the_way and network.name == "mainnet":
         raise CommandError(
             "http:// would show payments to anyone on the way: use https:// (http:// is"
             " for 127.0.0.1 and for test networks)"
@@ -151,52 +152,52 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
     row = find_own(db, receiver_id)
     if row.secret is None:
         raise CommandError("a command has no secret")
-    until_ms = to_ms(now + GRACE)
     secret = new_secret()
-    new: Values = {
-        "id": receiver_id,
-        "secret": secret,
-        "was": row.secret,
-        "until": until_ms,
-    }
-    if db.run(receivers.ROTATE, **new) != 1:
+    row_count = db.run(
+        receivers.ROTATE,
+        id=receiver_id,
+        secret=secret,
+        was=row.secret,
+        until=to_ms(now + GRACE),
+    )
+    if row_count != 1:
         raise CommandError("the secret was rotated by somebody else just now")
     return replace(row, secret=secret)
 
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
-    """Schedules the deliveries that were given up to be sent now. Returns their number.
+    """Makes the given-up deliveries to the receiver due now. Returns their number.
 
-    Also enables the receiver if it was disabled. If the transport sets `drops_overtaken`,
-    a delivery is left out if the receiver has accepted a later one about the same
-    resource. Raises CommandError if there is no such receiver.
+    Also enables the receiver if it was disabled. If its transport sets
+    `drops_overtaken`, leaves out each delivery for which the receiver has accepted a
+    later one about the same resource. Raises CommandError if there is no such receiver.
     """
     transport = TRANSPORTS.get(find(db, receiver_id).transport)
-    again = deliveries.FAILED_AGAIN
+    statement = deliveries.FAILED_AGAIN
     if transport and transport.drops_overtaken:
-        again = deliveries.FAILED_AGAIN_IN_ORDER
+        statement = deliveries.FAILED_AGAIN_IN_ORDER
     with db.write():
         db.run(receivers.ENABLE, id=receiver_id)
-        return db.run(again, receiver_id=receiver_id, at=to_ms(now))
+        return db.run(statement, receiver_id=receiver_id, at=to_ms(now))
 
 
 def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
-    """Schedules all waiting and given-up deliveries to be sent now. Returns their number.
+    """Makes all waiting and given-up deliveries to the receiver due now.
 
-    The next run of the outbox sends them. Also enables the receiver if it was disabled.
-    Raises CommandError if there is no such receiver.
+    Returns their number. The next run of the outbox sends them. Also enables the
+    receiver if it was disabled. Raises CommandError if there is no such receiver.
     """
     with db.write():
-        waiting = db.run(
+        waiting_count = db.run(
             deliveries.WAITING_NOW, receiver_id=receiver_id, next_ms=to_ms(now)
         )
-        return waiting + resend_failed(db, receiver_id, now)
+        return waiting_count + resend_failed(db, receiver_id, now)
 
 
 def resend(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:
-    """Schedules an event to be sent to the receiver again, with the same id.
+    """Makes an event due to be sent to the receiver again now, with the same id.
 
-    It does not matter whether the receiver has accepted the event. Also enables the
+    This is possible even if the receiver has accepted the event. Also enables the
     receiver if it was disabled. Raises CommandError if there is no such webhook or
     command, or if the event was never meant for this receiver.
     """
@@ -214,10 +215,10 @@ def resend(db: Database, receiver_id: str, event_id: str, now: datetime) -> None
 
 
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
-    """Schedules the events after `number` to be sent to the receiver again.
+    """Makes the events after the one with this number due to be sent again now.
 
     These are all later events of a kind that the receiver wants, even if it has accepted
-    them. Returns their number. Also enables the receiver if it was disabled. Raises
+    them. Returns how many they are. Also enables the receiver if it was disabled. Raises
     CommandError if there is no such webhook or command.
     """
     receiver = find_own(db, receiver_id)
@@ -225,16 +226,14 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
     count = 0
     with db.write():
         db.run(receivers.ENABLE, id=receiver_id)
-        while True:
-            rows = db.rows(events.AFTER, number=number, limit=PAGE)
-            if not rows:
-                return count
-            number = rows[-1].number or number
-            for row in rows:
+        while page := db.rows(events.AFTER, number=number, limit=PAGE):
+            for row in page:
                 is_own = row.merchant_id == receiver.merchant_id
                 if is_own and wants(receiver, row.kind):
                     _send_again(db, receiver, row, now)
                     count += 1
+            number = page[-1].number or number
+    return count
 
 
 def _send_again(
@@ -243,12 +242,13 @@ def _send_again(
     event: PublicEvent,
     now: datetime,
 ) -> None:
-    is_known = db.run(
+    """Makes the event's delivery due now, and adds the delivery if there is none yet."""
+    has_delivery = db.run(
         deliveries.AGAIN,
         receiver_id=receiver.id,
         about=event.id,
         at=to_ms(now),
     )
-    if not is_known:
-        new = delivery_columns(receiver, event, delivery_of(event), now)
-        db.run(deliveries.ADD, **new)
+    if not has_delivery:
+        columns = delivery_columns(receiver, event, delivery_of(event), now)
+        db.run(deliveries.ADD, **columns)

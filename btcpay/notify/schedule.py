@@ -3,8 +3,8 @@
 import secrets
 from datetime import datetime, timedelta
 
-# The times of the attempts since the first one, as (hours, minutes). It is the example schedule of
-# Standard Webhooks. After the last attempt the delivery is given up.
+# The times of the retries after the first attempt, as (hours, minutes). It is the example schedule
+# of Standard Webhooks. After the last retry the delivery is given up.
 _HOURS_MIN = (
     (0, 0),
     (0, 5),
@@ -43,9 +43,10 @@ def next_try(
     if permille is None:
         permille = secrets.randbelow(JITTER_PERMILLE + 1)
     for offset in OFFSETS:
-        at = first_at + offset
-        if at > now:
-            return at + (at - now) * permille // 1000
+        scheduled_at = first_at + offset
+        if scheduled_at > now:
+            pause = scheduled_at - now
+            return scheduled_at + pause * permille // 1000
     return None
 
 
@@ -58,12 +59,12 @@ def reason_to_disable(
 
     A receiver is disabled if it responds with the HTTP status 410 Gone, or if it has
     failed for DISABLED_AFTER. `status` is the HTTP status of the last failure; None if
-    there was no response. `failing_since` is the time of the first failure since the
-    receiver has last accepted a delivery.
+    there was no response. `failing_since` is the time of the first failure after the
+    last delivery that the receiver accepted.
     """
     if status == GONE:
         return "it answered 410 Gone"
-    is_over = now - failing_since >= DISABLED_AFTER
-    if is_over:
+    has_failed_too_long = now - failing_since >= DISABLED_AFTER
+    if has_failed_too_long:
         return f"nothing could be delivered for {DISABLED_AFTER.days} days"
     return None

@@ -101,6 +101,14 @@ def post(
     try:
         status, start = session.post(url, timeout_s, body, headers, MAX_ANSWER_BYTES)
     except FetchError as error:
-        return Answer(False, None, str(error), may_go_on=isinstance(error, TimedOut))
+        has_timed_out = isinstance(error, TimedOut)
+        return Answer(
+            is_taken=False,
+            status=None,
+            text=str(error),
+            may_go_on=has_timed_out,
+        )
+    is_taken = 200 <= status < 300
+    # PostgreSQL stores no null characters.
     text = start.decode("utf-8", "replace").replace("\0", "")
-    return Answer(200 <= status < 300, status, text)
+    return Answer(is_taken, status, text)

@@ -48,14 +48,20 @@ def sign(secret: str, id: str, timestamp_s: int, body: bytes) -> str:
     return "v1," + base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
 
 
-def headers(keys: Iterable[str], id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """Returns the headers of a webhook's request, with a signature for each secret."""
+def headers(
+    signing_secrets: Iterable[str], id: str, at: datetime, body: bytes
+) -> dict[str, str]:
+    """Returns the headers of a webhook's request, with a signature for each secret.
+
+    `id` is the event's id. `at` is the time of the attempt.
+    """
     timestamp_s = int(at.timestamp())
+    signatures = [sign(secret, id, timestamp_s, body) for secret in signing_secrets]
     return {
         "Content-Type": "application/json",
         "webhook-id": id,
         "webhook-timestamp": str(timestamp_s),
-        "webhook-signature": " ".join(sign(key, id, timestamp_s, body) for key in keys),
+        "webhook-signature": " ".join(signatures),
     }
 
 
@@ -75,11 +81,12 @@ class StandardWebhook(Transport):
         The request is signed with the webhook's secret. For a day after the secret was
         rotated, it is also signed with the old one.
         """
-        keys = [receiver.secret]
+        signing_secrets = [receiver.secret]
         if receiver.old_until_ms is not None and to_ms(at) < receiver.old_until_ms:
-            keys.append(receiver.old_secret)
+            signing_secrets.append(receiver.old_secret)
         body = event.body
-        signed = headers(filter(None, keys), event.id, at, body)
+        # The columns may be NULL, since other receivers have no secret.
+        signed = headers(filter(None, signing_secrets), event.id, at, body)
         return post(session, receiver.url or "", timeout_s, body, signed)
 
 
@@ -99,39 +106,52 @@ class Command(Transport):
         The command gets the event's JSON on its standard input. Exit status 0 means
         success. The command is killed if it runs longer than `timeout_s` seconds.
         """
-        environ = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LANG": "C.UTF-8",
-            "EVENT_ID": event.id,
-            "EVENT_TYPE": event.kind.value,
-        }
         try:
-            process = subprocess.Popen(
-                shlex.split(receiver.command),
-                env=environ,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            process = _start(receiver, event)
         # The program does not exist, a quote is not closed, or the command is empty.
         except (OSError, ValueError, IndexError) as error:
             why = getattr(error, "strerror", None) or error
-            return Answer(False, None, f"could not be started: {why}")
+            text = f"could not be started: {why}"
+            return Answer(is_taken=False, status=None, text=text)
         try:
             process.communicate(event.body, timeout_s)
         except subprocess.TimeoutExpired:
-            # This also kills the processes that the command has started.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _kill(process)
             text = f"took longer than {timeout_s} s"
-            return Answer(False, None, text, may_go_on=True)
+            return Answer(is_taken=False, status=None, text=text, may_go_on=True)
         status = process.returncode
         text = ""
         if status < 0:
             text = f"ended by signal {-status}"
-        return Answer(status == 0, status, text)
+        return Answer(is_taken=status == 0, status=status, text=text)
+
+
+def _start(receiver: Receiver, event: Event) -> subprocess.Popen[bytes]:
+    """Starts the receiver's command in a process group of its own.
+
+    Raises OSError, ValueError or IndexError if the command cannot be started.
+    """
+    environ = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "EVENT_ID": event.id,
+        "EVENT_TYPE": event.kind.value,
+    }
+    return subprocess.Popen(
+        shlex.split(receiver.command),
+        env=environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kills the command, and the processes that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 class Receipt(Transport):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from btcpay.notify.delivery_queue import DeliveryQueue
+from btcpay.notify.delivery_queue import DeliveryQueue, QueuedDelivery
 from btcpay.notify.schedule import PROBE_AFTER
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Values
@@ -12,7 +12,6 @@ from storage.queries import deliveries
 
 PAGE = 100
 TWICE = 2
-Waiting = tuple[Receiver, deliveries.Due]
 
 
 def fill(db: Database, queue: DeliveryQueue, now: datetime) -> None:
@@ -43,23 +42,25 @@ def _fill_due(db: Database, queue: DeliveryQueue, now: datetime) -> None:
             limit=PAGE,
         )
         queue.rows.extend(_without_tried(queue, receiver, page))
-        queue.may_have_more |= len(page) == PAGE
+        if len(page) == PAGE:
+            queue.may_have_more = True
 
 
 def _fill_all(db: Database, queue: DeliveryQueue, now: datetime) -> None:
-    waiting: list[Waiting] = []
+    waiting: list[QueuedDelivery] = []
     for receiver in queue.receivers:
         page = _oldest(db, receiver, now, queue.last.get(receiver.id), PAGE)
         if page:
             queue.last[receiver.id] = page[-1]
         waiting += _without_tried(queue, receiver, page)
-        queue.may_have_more |= len(page) == PAGE
+        if len(page) == PAGE:
+            queue.may_have_more = True
     if len(queue.receivers) > 1:
-        waiting.sort(key=_time)
+        waiting.sort(key=_age_key)
     queue.rows.extend(waiting)
 
 
-def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
+def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[QueuedDelivery]:
     """Returns the delivery that tests a failing receiver; [] if it is too early for a test.
 
     1. The test is usually the oldest delivery, even if it is not due.
@@ -72,28 +73,34 @@ def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
         return _least_tried(db, queue, now, queue.oldest)
     if not _is_time(db, queue, now):
         return []
-    waiting: list[Waiting] = []
-    for receiver in queue.receivers:
-        for row in _oldest(db, receiver, now, None, 1):
-            waiting.append((receiver, row))
-    if not waiting:
+    oldest = _oldest_of_all(db, queue, now)
+    if oldest is None:
         return []
-    oldest = min(waiting, key=_time)
-    receiver, row = oldest
-    key = (receiver.id, row.about)
-    has_hung = row.held_until is not None and row.attempts >= TWICE
+    # `held_until` is set if the last attempt timed out.
+    has_hung = oldest.row.held_until is not None and oldest.row.attempts >= TWICE
     if has_hung:
-        other = _least_tried(db, queue, now, key)
+        other = _least_tried(db, queue, now, oldest.key)
         if other:
             return other
-    queue.oldest = key
+    queue.oldest = oldest.key
     return [oldest]
+
+
+def _oldest_of_all(
+    db: Database, queue: DeliveryQueue, now: datetime
+) -> QueuedDelivery | None:
+    """Returns the oldest waiting delivery to any of the queue's receivers; None if none waits."""
+    waiting: list[QueuedDelivery] = []
+    for receiver in queue.receivers:
+        rows = _oldest(db, receiver, now, last=None, limit=1)
+        waiting += [QueuedDelivery(receiver, row) for row in rows]
+    return min(waiting, key=_age_key, default=None)
 
 
 def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
     """True if it is time to test a failing receiver again.
 
-    That is so if PROBE_AFTER has passed since the last failure, if a delivery has become
+    It is time if PROBE_AFTER has passed since the last failure, if a delivery has become
     due since the last failure, or if the clock was set back.
     """
     failed_ms = max(receiver.failed_ms or 0 for receiver in queue.receivers)
@@ -117,27 +124,27 @@ def _least_tried(
     db: Database,
     queue: DeliveryQueue,
     now: datetime,
-    oldest: tuple[str, str],
-) -> list[Waiting]:
-    """Returns the waiting delivery with the fewest attempts, other than `oldest`.
+    oldest_key: tuple[str, str],
+) -> list[QueuedDelivery]:
+    """Returns the waiting delivery with the fewest attempts, other than the oldest one.
 
     Returns [] if there is no other delivery.
     """
-    oldest_receiver_id, oldest_about = oldest
-    others: list[Waiting] = []
+    oldest_receiver_id, oldest_about = oldest_key
+    others: list[QueuedDelivery] = []
     for receiver in queue.receivers:
-        left_out = ""
+        about_to_leave_out = ""
         if receiver.id == oldest_receiver_id:
-            left_out = oldest_about
+            about_to_leave_out = oldest_about
         rows = db.rows(
             deliveries.LEAST_TRIED,
             receiver_id=receiver.id,
-            about=left_out,
+            about=about_to_leave_out,
             now=to_ms(now),
             limit=1,
         )
-        others += [(receiver, row) for row in rows]
-    others.sort(key=lambda other: (other[1].attempts, _time(other)))
+        others += [QueuedDelivery(receiver, row) for row in rows]
+    others.sort(key=_attempts_key)
     return others[:1]
 
 
@@ -171,12 +178,16 @@ def _without_tried(
     queue: DeliveryQueue,
     receiver: Receiver,
     rows: Iterable[deliveries.Due],
-) -> list[Waiting]:
-    return [
-        (receiver, row) for row in rows if (receiver.id, row.about) not in queue.tried
-    ]
+) -> list[QueuedDelivery]:
+    waiting = [QueuedDelivery(receiver, row) for row in rows]
+    return [delivery for delivery in waiting if delivery.key not in queue.tried]
 
 
-def _time(waiting: Waiting) -> tuple[int, int]:
-    _, row = waiting
-    return row.created_ms, row.seq or 0
+def _age_key(delivery: QueuedDelivery) -> tuple[int, int]:
+    """Returns the sort key that puts the oldest delivery first."""
+    return delivery.row.created_ms, delivery.row.seq or 0
+
+
+def _attempts_key(delivery: QueuedDelivery) -> tuple[int, tuple[int, int]]:
+    """Returns the sort key that puts the fewest attempts first, then the oldest delivery."""
+    return delivery.row.attempts, _age_key(delivery)

@@ -48,10 +48,11 @@ class Urls(NamedTuple):
 
 
 def urls_of(settings: Settings) -> Urls:
+    """Returns the URLs that links in mails begin with."""
     root = settings.base_url
     if settings.merchant_pages:
-        return Urls(root, f"{root}/merchant")
-    return Urls(root, None)
+        return Urls(root, merchant_pages=f"{root}/merchant")
+    return Urls(root, merchant_pages=None)
 
 
 def compose(
@@ -63,12 +64,12 @@ def compose(
 ) -> tuple[str, MailText] | None:
     """Composes the mail of a delivery. Returns the recipient's address and the content.
 
-    Returns None if the mail is out of date. These are out of date:
+    Returns None if the mail is out of date:
 
     - a receipt, if the customer's address was erased or the invoice is no longer paid;
     - a warning that no check (`blocktill check`) completes, if one has completed since;
     - the mail about an evening, if a later evening has come;
-    - a login link, if it was requested more than an hour (OVERDUE) ago.
+    - a login link, if it was requested an hour (OVERDUE) ago or earlier.
 
     A part (an optional plug-in) decides about its own mails. Raises BadRow if a stored
     value is invalid.
@@ -84,7 +85,7 @@ def compose(
         return part_compose(db, urls.root, row.about, language, zone, now)
     if receiver.transport == receivers.RECEIPT:
         return _receipt(db, urls, row, zone, language)
-    text = _to_merchant(db, urls, row, merchant, zone, language, now)
+    text = _to_merchant(db, urls, row, merchant, zone=zone, language=language, now=now)
     if text is None:
         return None
     return mailbox.address or "", text
@@ -97,6 +98,7 @@ def _receipt(
     zone: tzinfo,
     language: str,
 ) -> tuple[str, MailText] | None:
+    """Returns the customer's address and the receipt; None if the mail is out of date."""
     about = _invoice_news(db, urls, row, zone)
     invoice = about.invoice
     brand = _brand(db, invoice.merchant_id)
@@ -116,7 +118,8 @@ def _to_merchant(
 ) -> MailText | None:
     """Returns the content of a mail to the merchant; None if the mail is out of date."""
     if row.about == deliveries.LOGIN:
-        if now - from_ms(row.created_ms) >= OVERDUE:
+        is_too_old = now - from_ms(row.created_ms) >= OVERDUE
+        if is_too_old:
             return None
         secret = sessions.new_login(db, merchant.id, now)
         url = f"{urls.root}/merchant/login/{secret}"
@@ -124,16 +127,28 @@ def _to_merchant(
     if row.about.startswith(EVENING):
         local_now = now.astimezone(zone)
         return _evening(db, urls, row.about, merchant, local_now, language)
-    if row.seq is None:
-        since = unchecked_since(db, merchant.created_ms)
-        is_late = now - since >= OVERDUE
-        if is_late:
-            return shop_texts.overdue(to_ms(since), zone, urls.merchant_pages, language)
-        return None
+    if row.seq is None:  # it is about no event: the warning that no check completes
+        return _warning(db, urls, merchant, zone, language, now)
     about = _invoice_news(db, urls, row, zone)
     if row.kind == EventKind.INVOICE_PAID:
         return texts.paid_invoice(about, language)
     return texts.attention(about, language)
+
+
+def _warning(
+    db: Database,
+    urls: Urls,
+    merchant: Merchant,
+    zone: tzinfo,
+    language: str,
+    now: datetime,
+) -> MailText | None:
+    """Returns the mail that no check completes; None if one has completed since."""
+    since = unchecked_since(db, merchant.created_ms)
+    is_overdue = now - since >= OVERDUE
+    if not is_overdue:
+        return None
+    return shop_texts.overdue(to_ms(since), zone, urls.merchant_pages, language)
 
 
 def _invoice_news(
@@ -176,13 +191,13 @@ def _evening(
     day = last_evening(now)
     if about != f"{EVENING}{day}":
         return None
-    before = None
+    day_before = None
     born_at = from_ms(merchant.created_ms).astimezone(now.tzinfo)
     if born_at.date() < day:
-        before = _day(db, day - timedelta(days=1), merchant)
+        day_before = _day(db, day - timedelta(days=1), merchant)
     return shop_texts.evening(
         _day(db, day, merchant),
-        before,
+        day_before,
         is_today=day == now.date(),
         attention_count=db.get(attentions.COUNT, merchant_id=merchant.id)[0],
         is_checked=now - unchecked_since(db, merchant.created_ms) < OVERDUE,
@@ -200,4 +215,5 @@ def _day(db: Database, day: date, merchant: Merchant) -> shop_texts.Day:
     ]
     if not sums:
         sums = [Money(of_minor(0, merchant.currency), merchant.currency)]
-    return shop_texts.Day(day, sums, sum(row.payments for row in rows))
+    payment_count = sum(row.payments for row in rows)
+    return shop_texts.Day(day, sums, payment_count)

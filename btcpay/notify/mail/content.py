@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from btcpay.values.texts import display_line
 
-# Marks and isolates of Unicode (UAX 9), with which btcpay/languages/formats.py writes.
+# The direction marks and isolates of Unicode (UAX 9) that btcpay/languages/formats.py writes.
 _MARKS = frozenset("\u061c\u200e\u200f\u2068\u2069")
 
 
 @dataclass(frozen=True)
 class MailText:
-    """The content of a mail, in the order in which the mail shows it.
+    """The content of a mail. The HTML part shows its pieces in this order.
 
     - `amount`: shown in large type; "" if the mail is about no amount.
     - `within`: lines about parts of the amount, such as the tax.
@@ -54,8 +54,15 @@ def fact_line(text: str) -> str:
 
     Amounts and dates need these marks in languages that are written from the right.
     """
-    signs = [sign if sign in _MARKS else display_line(sign) or " " for sign in text]
-    return " ".join("".join(signs).split())
+    visible = "".join(_visible_or_mark(character) for character in text)
+    return " ".join(visible.split())
+
+
+def _visible_or_mark(character: str) -> str:
+    """Returns the character; a blank if it is invisible and no direction mark."""
+    if character in _MARKS:
+        return character
+    return display_line(character) or " "
 
 
 def one_line(text: str) -> str:

@@ -25,6 +25,7 @@ class AsWritten(EmailPolicy):
     """
 
     def header_store_parse(self, name: str, value: str) -> tuple[str, str]:
+        """Returns the header unchanged. Raises ValueError if a line of it is invalid."""
         lines = f"{name}: {value}".split("\r\n ")
         if not all(_may_be_sent(line) for line in lines):
             raise ValueError(f"{name}: a line that is no header")
@@ -44,39 +45,40 @@ def _may_be_sent(line: str) -> bool:
 POLICY = AsWritten(linesep="\r\n")
 
 
-def text(name: str, words: str) -> str:
-    """Returns `words` as the value of the header `name`.
+def text(header: str, words: str) -> str:
+    """Returns `words` as the value of the header with the name `header`.
 
-    The words stay as they are if they are short ASCII. Otherwise the value consists of
-    encoded words (RFC 2047).
+    The words stay as they are if they are ASCII and fit on the line. Otherwise the value
+    consists of encoded words (RFC 2047).
     """
-    if _is_plain(words) and len(f"{name}: {words}") <= LINE_CHARACTERS:
+    if _is_plain(words) and len(f"{header}: {words}") <= LINE_CHARACTERS:
         return words
-    return _encode(name, words)
+    return _encode(header, words)
 
 
-def mailbox(name: str, sender: Sender) -> str:
-    """Returns the sender's name and address as the value of the header `name`.
+def mailbox(header: str, sender: Sender) -> str:
+    """Returns the sender's name and address as the value of the header `header`.
 
     The sender's name may contain any characters.
     """
-    address = f"<{sender.address}>"
     if not sender.name:
         return sender.address
-    quoted = f'"{sender.name.translate(_QUOTED)}"'
-    if not _is_plain(sender.name) or len(f"{name}: {quoted}") > LINE_CHARACTERS:
-        quoted = _encode(name, sender.name)
-    last_line = f"{name}: {quoted}".rpartition("\r\n")[2]
-    is_short = len(f"{last_line} {address}") <= LINE_CHARACTERS
-    if is_short:
-        return f"{quoted} {address}"
-    return f"{quoted}\r\n {address}"
+    name = f'"{sender.name.translate(_QUOTED)}"'
+    if not _is_plain(sender.name) or len(f"{header}: {name}") > LINE_CHARACTERS:
+        name = _encode(header, sender.name)
+    address = f"<{sender.address}>"
+    last_line = f"{header}: {name}".rpartition("\r\n")[2]
+    fits_on_last_line = len(f"{last_line} {address}") <= LINE_CHARACTERS
+    if fits_on_last_line:
+        return f"{name} {address}"
+    return f"{name}\r\n {address}"
 
 
 def _is_plain(words: str) -> bool:
+    """True if the words may stand in a header, and do not look like an encoded word."""
     return words.isascii() and "=?" not in words
 
 
-def _encode(name: str, words: str) -> str:
-    header = Header(words, "utf-8", LINE_CHARACTERS - 1, name)
-    return header.encode(linesep="\r\n")
+def _encode(header: str, words: str) -> str:
+    encoded = Header(words, "utf-8", LINE_CHARACTERS - 1, header_name=header)
+    return encoded.encode(linesep="\r\n")

@@ -12,7 +12,7 @@ from btcpay.notify.mail.content import MailText, fact_line, one_line
 from btcpay.values.colours import USUAL_ACCENT, button_text
 from storage.queries.merchants import MailBrand
 
-_WIDTH_PX = 520  # an embedded mail of more is scrolled sideways by some programs
+_WIDTH_PX = 520  # some mail programs scroll a wider mail sideways
 _INK = "#171b21"
 _QUIET = "#5b6472"
 _LINE = "#d9dee5"
@@ -44,11 +44,11 @@ def html_of(mail: MailText, brand: MailBrand, logo_url: str | None) -> str:
         _seller(brand, logo_url),
     ]
     if mail.amount:
-        lines.append(_paragraph(mail.amount, "0", "32px", "bold"))
+        lines.append(_paragraph(mail.amount, margin="0", size="32px", weight="bold"))
     for line in mail.within:
-        lines.append(_paragraph(line, "4px 0 0", "15px", colour=_QUIET))
+        lines.append(_paragraph(line, margin="4px 0 0", size="15px", colour=_QUIET))
     for sentence in mail.sentences:
-        lines.append(_paragraph(sentence, "12px 0", "18px"))
+        lines.append(_paragraph(sentence, margin="12px 0", size="18px"))
     if mail.link:
         lines.append(_button(*mail.link, brand.accent or USUAL_ACCENT))
     if mail.facts:
@@ -56,9 +56,7 @@ def html_of(mail: MailText, brand: MailBrand, logo_url: str | None) -> str:
     if mail.footer:
         lines.append(_footer(mail))
     if mail.stop:
-        label, url = mail.stop
-        link = f'<a href="{escape(url)}" style="color:{_QUIET}">{escape(label)}</a>'
-        lines.append(f'<p style="margin:20px 0 0;font-size:14px">{link}</p>')
+        lines.append(_unsubscribe_link(*mail.stop))
     lines.append("</td></tr></table></body></html>\n")
     return "\n".join(lines)
 
@@ -68,16 +66,18 @@ def _seller(brand: MailBrand, logo_url: str | None) -> str:
 
     Leaves the name out if the merchant has chosen to show only the logo.
     """
-    name = f'<bdi style="font-size:18px;font-weight:bold">{escape(brand.seller)}</bdi>'
+    seller = escape(brand.seller)
+    name = f'<bdi style="font-size:18px;font-weight:bold">{seller}</bdi>'
+    content = name
     if logo_url:
         alt = ""
         if not brand.name:
-            alt = escape(brand.seller)
+            alt = seller
             name = ""
-        size = "max-width:200px;vertical-align:middle;margin-inline-end:8px"
-        image = f'<img src="{escape(logo_url)}" alt="{alt}" height="48" style="{size}">'
-        name = f"{image} {name}"
-    return f'<p style="margin:0 0 24px">{name}</p>'
+        style = "max-width:200px;vertical-align:middle;margin-inline-end:8px"
+        logo = f'<img src="{escape(logo_url)}" alt="{alt}" height="48" style="{style}">'
+        content = f"{logo} {name}"
+    return f'<p style="margin:0 0 24px">{content}</p>'
 
 
 def _paragraph(
@@ -108,19 +108,20 @@ def _button(label: str, url: str, accent: str) -> str:
 
 
 def _facts(mail: MailText) -> str:
+    """Returns the facts as a table, with a row for each label and its text."""
     align = "left"
     if formats.direction(mail.language) == "rtl":
         align = "right"
+    label_style = f"{_CELL};font-weight:normal;color:{_QUIET};padding-inline-end:12px"
     rows = []
     for label, text in mail.facts:
+        line = escape(fact_line(text))
         rows.append(
-            f'<tr><th align="{align}" width="36%" style="{_CELL};font-weight:normal;'
-            f'color:{_QUIET};padding-inline-end:12px">{escape(label)}</th>'
-            f'<td align="{align}" style="{_CELL};{_BREAK}"><bdi>{escape(fact_line(text))}'
-            "</bdi></td></tr>"
+            f'<tr><th align="{align}" width="36%" style="{label_style}">{escape(label)}</th>'
+            f'<td align="{align}" style="{_CELL};{_BREAK}"><bdi>{line}</bdi></td></tr>'
         )
-    table = '<table width="100%" cellpadding="0" cellspacing="0" border="0"'
     style = f"margin:8px 0 0;border-bottom:1px solid {_LINE};font-size:15px"
+    table = '<table width="100%" cellpadding="0" cellspacing="0" border="0"'
     return "\n".join([f'{table} style="{style}">', *rows, "</table>"])
 
 
@@ -130,3 +131,8 @@ def _footer(mail: MailText) -> str:
     )
     style = f"margin:20px 0 0;font-size:14px;color:{_QUIET};{_BREAK}"
     return f'<p style="{style}">{lines}</p>'
+
+
+def _unsubscribe_link(label: str, url: str) -> str:
+    link = f'<a href="{escape(url)}" style="color:{_QUIET}">{escape(label)}</a>'
+    return f'<p style="margin:20px 0 0;font-size:14px">{link}</p>'

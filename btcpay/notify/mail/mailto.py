@@ -1,5 +1,6 @@
 """Links (RFC 6068) that open a mail to a customer in the merchant's mail program."""
 
+from contextlib import suppress
 from urllib.parse import quote
 
 from btcpay.languages import formats
@@ -17,7 +18,7 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
     reads the mail before sending it.
     """
     gettext = catalog(language).gettext
-    asks = {
+    requests = {
         "paid_late": gettext(
             "Your payment arrived after the deadline."
             " Please tell us whether you still want what you ordered."
@@ -44,24 +45,24 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
         ),
     }
     amount = formats.format_money(amount_due(row), language)
-    about = gettext("About your payment of %(amount)s") % {"amount": amount}
-    request = asks.get(row.attention or "")
+    title = gettext("About your payment of %(amount)s") % {"amount": amount}
+    request = requests.get(row.attention or "")
     paragraphs = [text for text in (request, page_url, seller) if text]
     body = "\r\n\r\n".join(paragraphs)
-    return mail_link(row.customer_email, subject_of(about, row), body)
+    return mail_link(row.customer_email, subject_of(title, row), body)
 
 
 def mail_link(to: str | None, subject: str, body: str) -> str:
     """Returns a link (RFC 6068) that opens a mail in the user's mail program.
 
-    `to` is the recipient's address; None leaves the recipient open. A valid address is
-    converted to ASCII, since some mail programs do not accept other characters. An
-    invalid address stays as it is. The lines of `body` must end with CR and LF.
+    `to` is the recipient's address; if it is None, the user enters an address. A valid
+    address is converted to ASCII, since some mail programs do not accept other
+    characters. An invalid address stays as it is. The lines of `body` must end with CR
+    and LF.
     """
-    try:
-        address = checked_address(to or "")
-    except ValueError:
-        address = to or ""
+    address = to or ""
+    with suppress(ValueError):
+        address = checked_address(address)
     subject = quote(subject, safe="")
     body = quote(body, safe="")
     return f"mailto:{quote(address, safe='@')}?subject={subject}&body={body}"

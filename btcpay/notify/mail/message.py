@@ -19,10 +19,10 @@ def message_of(
     id: str,
     at: datetime,
 ) -> EmailMessage:
-    """Builds the message to the address `to`, a result of `checked_address`.
+    """Builds the message to the address `to`, which is a result of `checked_address`.
 
-    `id` becomes the first half of the Message-ID. So a retry with the same `id` has the
-    same Message-ID.
+    `id` becomes the first half of the Message-ID, so a retry with the same `id` has the
+    same Message-ID. `at` is the time in the header Date.
     """
     message = EmailMessage(policy=headers.POLICY)
     message["From"] = headers.mailbox("From", sender)
@@ -51,7 +51,7 @@ def _add_html(
     message.add_alternative(html, subtype="html", cte="quoted-printable")
     if brand.logo and brand.logo_type:
         main_type, _, subtype = brand.logo_type.partition("/")
-        *_, html_part = message.iter_parts()
+        *_, html_part = message.iter_parts()  # the part that was just added
         html_part.add_related(
             brand.logo,
             main_type,

@@ -21,15 +21,13 @@ def receipt(
     title = gettext("Receipt from %(name)s") % {"name": brand.seller}
     number = formats.digits(str(invoice.receipt_number), language)
     thanks = gettext("Thank you. This is your receipt.")
+    number_fact = (gettext("Receipt number"), number)
     return MailText(
         language,
         subject_of(title, invoice),
-        [thanks],
-        [
-            (gettext("Receipt number"), number),
-            *invoice_facts(about, language, is_for_payer=True),
-        ],
-        (gettext("Open the receipt"), about.page_url),
+        sentences=[thanks],
+        facts=[number_fact, *invoice_facts(about, language, is_for_payer=True)],
+        link=(gettext("Open the receipt"), about.page_url),
         amount=price(invoice, language),
         within=_parts_of_price(invoice, language),
         footer=business_lines(brand, language),
@@ -37,15 +35,15 @@ def receipt(
 
 
 def _parts_of_price(invoice: Invoice, language: str) -> list[str]:
-    """Returns sentences about the tip and the tax in the price, if there are any."""
+    """Returns a sentence about the tip and one about the tax, if the price has them."""
     gettext = catalog(language).gettext
-    sentences = []
+    tip_lines = []
     tip = stored_amount(invoice.gratuity or "0")
     if tip:
         amount = formats.money(tip, amount_due(invoice).currency, language)
         sentence = gettext("Including a tip of %(amount)s")
-        sentences.append(sentence % {"amount": amount})
-    return sentences + tax_lines(tax_of(invoice), language)
+        tip_lines.append(sentence % {"amount": amount})
+    return tip_lines + tax_lines(tax_of(invoice), language)
 
 
 def tax_lines(tax: Tax | None, language: str) -> list[str]:
@@ -61,9 +59,10 @@ def tax_lines(tax: Tax | None, language: str) -> list[str]:
 
 
 def business_lines(brand: merchants.BrandOnPages, language: str) -> list[str]:
-    """Returns the lines about the seller at the end of a receipt.
+    """Returns the lines at the end of a receipt that say who the seller is.
 
-    They have the seller's address, tax number and contact, as far as these are set.
+    They have the seller's name and address, tax number, and contact. What the merchant
+    has not set is left out; the name is left out without an address.
     """
     gettext = catalog(language).gettext
     lines = []

@@ -12,10 +12,11 @@ MOST_BYTES = 65_536
 class Times:
     """The time limits for a mail server, in seconds.
 
-    `connect_s` limits the connection, `answer_s` the greeting and each reply, `mail_s`
-    all steps of one mail together, and `goodbye_s` the end of the session. `answer_s`
-    is long, since servers that look for viruses before they accept a mail need more
-    than ten seconds.
+    - `connect_s`: the time to connect.
+    - `answer_s`: the time for the greeting, and for each reply. It is long, since servers
+      that look for viruses before they accept a mail need more than ten seconds.
+    - `mail_s`: the time for all replies to one mail together.
+    - `goodbye_s`: the time to end the session.
     """
 
     connect_s: float = 10
@@ -35,21 +36,24 @@ class Bounds:
         self.next_mail()
 
     def next_mail(self) -> None:
+        """Resets all limits, before the first reply to the next mail."""
         self.left_bytes = MOST_BYTES
         self._mail_until_s = time.monotonic() + self._times.mail_s
         self.next_answer()
 
     def next_answer(self) -> None:
+        """Resets the time limit of one reply. The mail's own limit stays."""
         self._until_s = min(self._mail_until_s, time.monotonic() + self._times.answer_s)
 
     def goodbye(self) -> None:
+        """Sets the time limit of the reply that ends the session."""
         self._mail_until_s = time.monotonic() + self._times.goodbye_s
         self.next_answer()
 
     def left_s(self) -> float:
         """Returns the seconds that remain for the present reply.
 
-        Raises TimeoutError if no time remains, and also if no bytes remain.
+        Raises TimeoutError if no time or no bytes remain.
         """
         left_s = self._until_s - time.monotonic()
         if left_s <= 0 or not self.left_bytes:

@@ -1,4 +1,4 @@
-"""Finds the mail server in use: from the settings, else from the database."""
+"""Finds the mail server in use: the one in the settings, else the one in the database."""
 
 import logging
 from typing import NamedTuple
@@ -46,9 +46,10 @@ def mail_account(settings: Settings, db: Database) -> MailAccount | None:
     - If the settings name both a mail server and a sender, these are used.
     - If the settings name only one of them, no mail can be sent.
     - If the settings name neither, the mail server that the owner has stored in the
-      database is used, but only while the service has one merchant. If the stored one is
-      invalid, perhaps from a backup that somebody has tampered with, logs an error, and
-      no mail can be sent.
+      database is used, but only while the service has one merchant.
+
+    If the stored values are invalid, perhaps because somebody has tampered with a backup,
+    logs an error and returns None.
     """
     if is_in_settings(settings):
         if settings.smtp_url and settings.mail_from:
@@ -70,7 +71,7 @@ def has_mail(settings: Settings, db: Database) -> bool:
 
 
 def account_of(row: StoredMailServer) -> MailAccount:
-    """Converts the stored mail server and sender. Raises BadRow if they are invalid."""
+    """Converts a row to a mail server and its sender. Raises BadRow if a value is invalid."""
     try:
         host = checked_host(row.host)
         user = checked_login(row.user_name)

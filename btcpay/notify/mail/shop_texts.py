@@ -18,9 +18,9 @@ def overdue(
 ) -> MailText:
     """Returns the mail that tells a merchant that payments are not being found.
 
-    `since_ms` is the time of the last complete check (`blocktill check`). `pages_url`
-    is the URL of the merchant's pages. If it is None, because these pages are off, the
-    mail names a command instead.
+    `since_ms` is the time of the last complete check (`blocktill check`) in Unix
+    milliseconds. `pages_url` is the URL of the merchant's pages; None if they are off.
+    Then the mail names a command instead.
     """
     gettext = catalog(language).gettext
     since = gettext("No check of the blockchain has completed since %(time)s.")
@@ -73,15 +73,6 @@ def evening(
     - `pages_url`: the URL of the merchant's pages; None if they are off.
     """
     words = catalog(language)
-    needs = words.gettext("nothing needs your attention")
-    if not is_checked:
-        needs = words.gettext("payments are not being found")
-    elif attention_count:
-        needs = words.ngettext(
-            "%(number)s invoice needs your attention",
-            "%(number)s invoices need your attention",
-            attention_count,
-        )
     day_name = formats.day(day.day, language)
     if is_today:
         day_name = words.gettext("Today")
@@ -90,17 +81,32 @@ def evening(
         "day": day_name,
         "amount": amount,
         "payments": payments,
-        "needs": needs % {"number": formats.whole(attention_count, language)},
+        "needs": _needs(attention_count, is_checked, language),
     }
     subject = words.gettext("%(day)s: %(amount)s in %(payments)s; %(needs)s") % values
     # The mail itself has the amount above the sentence, in large type.
     sentence = words.gettext("%(day)s: %(payments)s; %(needs)s") % values
-    earlier = []
+    facts = []
     if before:
-        sales = " · ".join(_sales(before, language))
-        earlier.append((formats.day(before.day, language), sales))
+        sales_before = " · ".join(_sales(before, language))
+        facts.append((formats.day(before.day, language), sales_before))
     link = _shop_link(pages_url, language)
-    return MailText(language, subject, [sentence], earlier, link, amount=amount)
+    return MailText(language, subject, [sentence], facts, link, amount=amount)
+
+
+def _needs(attention_count: int, is_checked: bool, language: str) -> str:
+    """Returns what needs the merchant's attention, as a part of a sentence."""
+    words = catalog(language)
+    if not is_checked:
+        return words.gettext("payments are not being found")
+    if not attention_count:
+        return words.gettext("nothing needs your attention")
+    needs = words.ngettext(
+        "%(number)s invoice needs your attention",
+        "%(number)s invoices need your attention",
+        attention_count,
+    )
+    return needs % {"number": formats.whole(attention_count, language)}
 
 
 def _sales(day: Day, language: str) -> tuple[str, str]:
@@ -118,7 +124,7 @@ def login(seller: str, url: str, language: str) -> MailText:
     return MailText(
         language,
         gettext("Log in to your shop"),
-        [
+        sentences=[
             gettext(
                 "This link works once. Press the button on the device that you want to use."
             ),
@@ -126,8 +132,8 @@ def login(seller: str, url: str, language: str) -> MailText:
                 "It works for ten minutes. If you did not ask for it, you can ignore this mail."
             ),
         ],
-        [(gettext("Shop"), seller)],
-        (gettext("Log in"), url),
+        facts=[(gettext("Shop"), seller)],
+        link=(gettext("Log in"), url),
     )
 
 
@@ -137,6 +143,6 @@ def trial(seller: str, language: str) -> MailText:
     return MailText(
         language,
         gettext("A test mail from your shop"),
-        [gettext("You can read this, so your shop can send mails.")],
-        [(gettext("Shop"), seller)],
+        sentences=[gettext("You can read this, so your shop can send mails.")],
+        facts=[(gettext("Shop"), seller)],
     )

@@ -23,9 +23,9 @@ _ENHANCED = re.compile(rb"[245]\.[0-9]{1,3}\.[0-9]{1,3}(?=\s|$)")  # RFC 3463
 
 
 IN_DOUBT = Answer(
-    False,
-    None,
-    "did not answer to the whole mail: it may be sent",
+    is_taken=False,
+    status=None,
+    text="did not answer to the whole mail: it may be sent",
     is_in_doubt=True,
 )
 
@@ -33,8 +33,8 @@ IN_DOUBT = Answer(
 class NoSession(Exception):
     """The server cannot be reached, refuses the login, or offers no encryption.
 
-    The error's message continues a sentence that begins with the server's name. It
-    contains no secret.
+    The message is the rest of a sentence that begins with the server's name, for
+    example "does not answer in time". It contains no secret.
     """
 
 
@@ -63,6 +63,7 @@ class Session(smtplib.SMTP):
         return connection
 
     def send(self, s: Any) -> None:
+        """Sends text or bytes to the server, and notes whether they end a mail."""
         if self.sock is not None:
             self.sock.settimeout(self._times.answer_s)
         super().send(s)
@@ -124,17 +125,16 @@ def open_session(server: MailServer, hello: str, times: Times) -> Session:
 
 
 def log_in(server: MailServer, hello: str, times: Times) -> Session:
-    """Opens a session and logs in. Raises the original error if a step fails.
+    """Opens a session and logs in, as `open_session`, but raises the original errors.
 
-    `hello` is the host name with which the session greets the server. The session uses
-    TLS if the server offers it. Raises NoSession if the password would have to be sent
-    to another machine without encryption, and one of FAILURES if another step fails.
+    Raises NoSession only if the password would have to be sent to another machine
+    without encryption. Raises one of FAILURES if another step fails.
     """
     context = ssl.create_default_context()
-    new: Callable[..., Session] = Session
+    new_session: Callable[..., Session] = Session
     if server.is_tls:
-        new = partial(_TlsSession, context=context)
-    session = new(times, server.host, server.port, hello)
+        new_session = partial(_TlsSession, context=context)
+    session = new_session(times, server.host, server.port, hello)
     try:
         _authenticate(session, server, context)
     except (*FAILURES, NoSession):
@@ -146,6 +146,7 @@ def log_in(server: MailServer, hello: str, times: Times) -> Session:
 def _authenticate(
     session: Session, server: MailServer, context: ssl.SSLContext
 ) -> None:
+    """Encrypts the session if the server offers it, then logs in if there is a user."""
     session.ehlo_or_helo_if_needed()
     if not server.is_tls:
         if session.has_extn("starttls"):
@@ -162,9 +163,9 @@ def _authenticate(
 def send_mail(session: Session, message: EmailMessage, sender: str, to: str) -> Answer:
     """Sends one mail from the address `sender` to the address `to`. Returns the outcome.
 
-    The outcome says if the server has refused the mail. It is IN_DOUBT if the mail was
-    sent completely, but the server did not reply. Raises OSError if the connection is
-    lost before the mail was sent completely.
+    The outcome says whether the server has accepted or refused the mail. It is IN_DOUBT
+    if the mail was sent completely, but the server did not reply. Raises OSError if the
+    connection is lost before the mail was sent completely.
     """
     try:
         session.send_message(message, sender, [to])
@@ -180,14 +181,14 @@ def send_mail(session: Session, message: EmailMessage, sender: str, to: str) -> 
         return _refusal(error.smtp_code, error.smtp_error, is_final=is_final)
     except Unanswered:
         return IN_DOUBT
-    return Answer(True, None, "")
+    return Answer(is_taken=True, status=None, text="")
 
 
 def _refusal(code: int, text: bytes | str, is_final: bool) -> Answer:
     return Answer(
-        False,
-        code,
-        f"refused: {_status(code, text)}",
+        is_taken=False,
+        status=code,
+        text=f"refused: {_status(code, text)}",
         is_refusal=True,
         is_final=is_final,
     )
@@ -207,10 +208,9 @@ def _status(code: int, text: bytes | str) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """Returns why a session has failed, in a few words.
+    """Returns why a session has failed, for example "does not answer in time".
 
-    The words continue a sentence that begins with the server's name, for example "does
-    not answer in time".
+    The words are the rest of a sentence that begins with the server's name.
     """
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"does not let us in: {_status(error.smtp_code, error.smtp_error)}"

@@ -16,8 +16,9 @@ from storage.models import Invoice
 class InvoiceNews:
     """An invoice, its state at the time of an event, and the merchant's time zone.
 
-    `page_url` is the URL of the invoice's page for the payer. `merchant_url` is the URL
-    of its page for the merchant; None if the merchant's pages are off.
+    `state` has the values that can change, by their names. `page_url` is the URL of the
+    invoice's page for the payer. `merchant_url` is the URL of its page for the merchant;
+    None if the merchant's pages are off.
     """
 
     invoice: Invoice
@@ -110,7 +111,7 @@ def _to_merchant(
         subject_of(title, about.invoice),
         sentences,
         facts,
-        (gettext("Open the invoice"), url),
+        link=(gettext("Open the invoice"), url),
         amount=amount,
     )
 
@@ -132,19 +133,23 @@ def price(invoice: Invoice, language: str) -> str:
 def invoice_facts(
     about: InvoiceNews, language: str, is_for_payer: bool = False
 ) -> list[tuple[str, str]]:
-    """Returns pairs of a label and a text: the facts that the page of a receipt shows too.
+    """Returns the facts about an invoice, as pairs of a label and a text.
 
-    Facts without a value are left out. In a mail to the payer (`is_for_payer`), the
-    invoice's id is labelled "Payment number", since the mail also has a receipt number.
+    The page of a receipt shows the same facts. Facts without a value are left out. In a
+    mail to the payer (`is_for_payer`), the invoice's id is labelled "Payment number",
+    since the mail also has a receipt number.
     """
     gettext = catalog(language).gettext
-    number = gettext("Payment number") if is_for_payer else gettext("Number")
+    id_label = gettext("Number")
+    if is_for_payer:
+        id_label = gettext("Payment number")
     invoice = about.invoice
     state = about.state
     currency = amount_due(invoice).currency
-    time = ""
+    bitcoin_price = formats.money(price_of(invoice), currency, language)
+    paid_at = ""
     if state["paid_ms"]:
-        time = formats.moment(state["paid_ms"], language, about.zone)
+        paid_at = formats.moment(state["paid_ms"], language, about.zone)
     received = ""
     if state["received_sats"] != invoice.amount_sats:
         received = f"{formats.btc(state['received_sats'], language)} BTC"
@@ -153,14 +158,11 @@ def invoice_facts(
         (gettext("For"), invoice.description),
         (gettext("Name"), invoice.customer_name),
         (gettext("Note"), invoice.customer_note),
-        (gettext("Time"), time),
+        (gettext("Time"), paid_at),
         (gettext("Amount"), f"{formats.btc(invoice.amount_sats, language)} BTC"),
         (gettext("Received"), received),
-        (
-            gettext("Price of one bitcoin"),
-            formats.money(price_of(invoice), currency, language),
-        ),
+        (gettext("Price of one bitcoin"), bitcoin_price),
         (gettext("Transaction"), state["tx_hash"]),
-        (number, invoice.id),
+        (id_label, invoice.id),
     ]
     return [(label, text) for label, text in facts if text]

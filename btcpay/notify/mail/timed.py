@@ -40,6 +40,7 @@ def add_clock_mails(db: Database, now: datetime) -> None:
 
 
 def _add(db: Database, merchant_id: int, about: str, now: datetime) -> None:
+    """Adds a mail to the merchant's mailbox, unless that mailbox has one with this `about`."""
     mailbox_id = receivers.mail_id(receivers.MAIL, merchant_id)
     db.run(
         deliveries.ADD_MAIL,

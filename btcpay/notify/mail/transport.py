@@ -63,31 +63,40 @@ class Mail:
             to = checked_address(address)
         except ValueError:
             raise BadRow("no address that mail can be sent to") from None
+        # The same for each attempt, so that mail programs recognise a mail that came twice.
         id = f"{row.about}.{receiver.id}.{row.created_ms}".replace(" ", ".")
         brand = self._db.get(merchants.MAIL_BRAND, merchant_id=receiver.merchant_id)
         at = from_ms(row.created_ms)
-        message = message_of(text, brand, self._sender, to, id, at)
+        message = message_of(text, brand, self._sender, to=to, id=id, at=at)
         return lambda: self._send(message, to)
 
     def _send(self, message: EmailMessage, to: str) -> Answer:
+        """Sends the mail in the open session, or in a new one. Returns the outcome."""
         try:
-            if self._session is None:
-                server = self._server
-                hello = self._sender.domain
-                self._session = smtp.open_session(server, hello, self._times)
-            else:
-                self._session.next_mail()
-            answer = smtp.send_mail(self._session, message, self._sender.address, to)
+            session = self._ready_session()
+            answer = smtp.send_mail(session, message, self._sender.address, to)
         except smtp.NoSession as error:
             log.warning("mail server %s %s", self._server.host, error)
-            return Answer(False, None, str(error))
+            return Answer(is_taken=False, status=None, text=str(error))
         except smtp.FAILURES as error:
             self._drop_session()
-            return Answer(False, None, smtp.reason_of(error))
+            return Answer(is_taken=False, status=None, text=smtp.reason_of(error))
         if answer.is_in_doubt:
             log.warning("mail server %s %s", self._server.host, answer.text)
             self._drop_session()
         return answer
+
+    def _ready_session(self) -> smtp.Session:
+        """Returns the open session, ready for the next mail, or opens one.
+
+        Raises NoSession if none can be opened.
+        """
+        if self._session is None:
+            hello = self._sender.domain
+            self._session = smtp.open_session(self._server, hello, self._times)
+        else:
+            self._session.next_mail()
+        return self._session
 
     def close(self) -> None:
         """Ends the session if one is open."""

@@ -38,9 +38,9 @@ class Outcome(NamedTuple):
     """The outcome of a test.
 
     - `fault`: the reason why the mail was not accepted; None if the server accepted it.
-    - `words`: the server's reply, on one line; "" if the response is no SMTP reply. So
-      nobody can use this test to read the responses of other services that this machine
-      can reach.
+    - `words`: the server's reply, on one line; "" if the response is no SMTP reply.
+      Other responses are not shown, so that nobody can use the test to read those of
+      other services that this machine can reach.
     """
 
     fault: Fault | None
@@ -72,6 +72,7 @@ def _send(
     to: str,
     times: Times,
 ) -> Outcome:
+    """Sends the message in a new SMTP session, and returns the outcome."""
     sender = account.sender
     try:
         session = smtp.log_in(account.server, sender.domain, times)
@@ -99,7 +100,9 @@ def _outcome_of(error: Exception) -> Outcome:
         return Outcome(Fault.LOGIN, _words(error.smtp_code, error.smtp_error))
     if isinstance(error, smtplib.SMTPResponseException):
         words = _words(error.smtp_code, error.smtp_error)
-        return Outcome(Fault.REFUSED if words else Fault.UNREACHABLE, words)
+        if not words:  # what responds is no mail server
+            return Outcome(Fault.UNREACHABLE)
+        return Outcome(Fault.REFUSED, words)
     return Outcome(_silent_fault(error))
 
 
