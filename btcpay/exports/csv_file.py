@@ -25,10 +25,16 @@ SUMS = [
 _FORMULA_START = r"(?=[\s\"]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
 # Characters at which some program starts a new cell, besides the separators.
 _BREAKS = "\t\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
-_FORMULA = {
-    mark: re.compile(rf"\A(?=\n)|(?:\A|(?<=[{mark}{_BREAKS}])){_FORMULA_START}")
-    for mark in ",;"
-}
+
+
+def _formula_pattern(separator: str) -> re.Pattern[str]:
+    """Returns the pattern of the places at which an apostrophe must be inserted."""
+    starts_with_line_feed = r"\A(?=\n)"
+    start_of_cell = rf"(?:\A|(?<=[{separator}{_BREAKS}]))"
+    return re.compile(f"{starts_with_line_feed}|{start_of_cell}{_FORMULA_START}")
+
+
+_FORMULA = {separator: _formula_pattern(separator) for separator in ",;"}
 # Unicode categories of control characters and unassigned characters.
 _UNSEEN_KINDS = ("Cc", "Cn")
 
@@ -51,16 +57,17 @@ class _VisibleSigns:
 _VISIBLE_SIGNS = _VisibleSigns()
 
 
-def defuse(text: str, mark: str = ";") -> str:
+def defuse(text: str, other_separator: str = ";") -> str:
     """Puts an apostrophe before each text that a spreadsheet could run as a formula.
 
     A formula is a text that begins with a sign such as `=`. It may stand at the start
-    of the cell, after a tab or a line break, or after `mark`: the separator at which
-    spreadsheets of another locale would split the cell. Formulas after invisible
-    characters are found too.
+    of the cell, after a tab or a line break, or after `other_separator`, at which
+    spreadsheets of another locale would split the cell. Invisible characters before the
+    sign do not hide it.
     """
-    visible = text.translate(_VISIBLE_SIGNS)
-    starts = [formula.start() for formula in _FORMULA[mark].finditer(visible)]
+    visible = text.translate(_VISIBLE_SIGNS)  # as long as `text`
+    formulas = _FORMULA[other_separator].finditer(visible)
+    starts = [formula.start() for formula in formulas]
     bounds = [0, *starts, len(text)]
     pieces = [text[start:end] for start, end in pairwise(bounds)]
     return "'".join(pieces)
@@ -68,28 +75,32 @@ def defuse(text: str, mark: str = ";") -> str:
 
 def csv_lines(records: Iterable[Row]) -> Iterator[str]:
     """Yields the lines of the CSV file: a header with COLUMNS, then the records."""
-    return table(chain([COLUMNS.split()], map(cells, records)))
+    header = COLUMNS.split()
+    return table(chain([header], map(cells, records)))
 
 
 def table(lines: Iterable[list[str]], separator: str = ",") -> Iterator[str]:
-    """Yields the lines of a CSV file (RFC 4180), each from a list of cells."""
-    for line in lines:
+    """Yields a line of CSV (RFC 4180) for each list of cells."""
+    for line_cells in lines:
         file = io.StringIO(newline="")
-        csv.writer(file, delimiter=separator).writerow(line)
+        csv.writer(file, delimiter=separator).writerow(line_cells)
         yield file.getvalue()
 
 
 def cells(record: Row) -> list[str]:
     """Returns a record's cells as text, in the order of COLUMNS.
 
-    None becomes an empty cell. The items of a list, such as the outputs, become one
-    cell, separated by blanks.
+    None becomes an empty cell. A list, such as the outputs, becomes one cell with its
+    items separated by blanks.
     """
-    return [_cell(record[name], name in SUMS) for name in COLUMNS.split()]
+    return [_cell(record[name], is_sum=name in SUMS) for name in COLUMNS.split()]
 
 
-def _cell(value: object, is_sum: bool) -> str:
-    """Returns a value as the text of a cell. A sum needs no protection by `defuse`."""
+def _cell(value: object, *, is_sum: bool) -> str:
+    """Returns a value as the text of a cell.
+
+    A sum is one of the columns SUMS; it needs no protection by `defuse`.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):

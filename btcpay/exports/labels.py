@@ -6,7 +6,7 @@ import orjson
 
 from btcpay import hooks
 from btcpay.exports.payments import PAGE
-from storage.database import Database, Row, Values, group_by
+from storage.database import Database, Row, group_by
 from storage.models import Invoice, Merchant, Output
 from storage.queries.lists import exports, keyset
 
@@ -21,13 +21,17 @@ def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
     invoices that are loaded at a time. The field `origin` of BIP329 is omitted, since
     the account key does not contain the fingerprint of its wallet.
     """
-    span: Values = {"merchant_id": merchant.id}
-    for rows in keyset.pages(db, exports.INVOICES, page, **span):
-        span |= {"first_ms": rows[0].created_ms, "last_ms": rows[-1].created_ms}
-        outputs = db.rows(exports.OUTPUTS_OF_INVOICES, **span)
-        by_invoice = group_by(outputs, lambda output: output.invoice_id)
-        for row in rows:
-            yield from _labels_of(row, by_invoice[row.id])
+    pages = keyset.pages(db, exports.INVOICES, page, merchant_id=merchant.id)
+    for invoices in pages:
+        outputs = db.rows(
+            exports.OUTPUTS_OF_INVOICES,
+            merchant_id=merchant.id,
+            first_ms=invoices[0].created_ms,
+            last_ms=invoices[-1].created_ms,
+        )
+        outputs_by_invoice = group_by(outputs, lambda output: output.invoice_id)
+        for invoice in invoices:
+            yield from _labels_of(invoice, outputs_by_invoice[invoice.id])
     for part in hooks.of(hooks.Exports):
         yield from part.labels(db, merchant)
 
@@ -38,16 +42,16 @@ def label_lines(db: Database, merchant: Merchant) -> Iterator[str]:
         yield orjson.dumps(label).decode() + "\n"
 
 
-def _labels_of(row: Invoice, outputs: list[Output]) -> Iterator[Row]:
+def _labels_of(invoice: Invoice, outputs: list[Output]) -> Iterator[Row]:
     """Yields the labels of an invoice's address, transactions and outputs.
 
-    Their text is the reference and the description in one line, or else the invoice's
-    id.
+    Their text is the reference and the description in one line. If the invoice has
+    neither, the text is its id.
     """
-    words = f"{row.reference or ''} {row.description or ''}".split()
-    text = " ".join(words) or row.id
-    yield label_of("addr", row.deposit_address, text)
-    txids = dict.fromkeys(output.txid for output in outputs)
+    words = f"{invoice.reference or ''} {invoice.description or ''}".split()
+    text = " ".join(words) or invoice.id
+    yield label_of("addr", invoice.deposit_address, text)
+    txids = dict.fromkeys(output.txid for output in outputs)  # each once, in order
     for txid in txids:
         yield label_of("tx", txid, text)
     for output in outputs:

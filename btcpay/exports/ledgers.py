@@ -27,7 +27,10 @@ def _txid(record: Row) -> str:
 
 
 def _purpose(record: Row) -> str:
-    """Returns the reference and the description, as far as the record has them."""
+    """Returns the record's reference and description, joined by a dot.
+
+    Returns "" if the record has neither.
+    """
     texts = [record["reference"], record["description"]]
     return " · ".join(text for text in texts if text)
 
@@ -45,13 +48,12 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
     if language in ("en", "ja"):
         separator = ","
         other_separator = ";"
-
-    def line(record: Row) -> list[str]:
-        return _spreadsheet_line(record, language, zone, other_separator)
-
-    heads = _heads(catalog(language).gettext)
-    lines = chain([heads], map(line, records))
-    return chain(["\ufeff"], table(lines, separator))
+    headers = _headers(catalog(language).gettext)
+    lines = (
+        _spreadsheet_line(record, language, zone, other_separator) for record in records
+    )
+    byte_order_mark = "\ufeff"
+    return chain([byte_order_mark], table(chain([headers], lines), separator))
 
 
 def _spreadsheet_line(
@@ -60,16 +62,15 @@ def _spreadsheet_line(
     zone: tzinfo,
     other_separator: str,
 ) -> list[str]:
-    """Returns the cells of a record.
+    """Returns the cells of a record, in the order of `_headers`.
 
     `other_separator` splits cells in the spreadsheets of other languages, so a formula
     may begin after it.
     """
-    gettext = catalog(language).gettext
     received_at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
     status = record["invoice_status"]
     if status:  # it is None for records without an invoice
-        status = gettext(status.capitalize())
+        status = catalog(language).gettext(status.capitalize())
     return [
         record["day"],
         f"{received_at:%H:%M}",
@@ -93,7 +94,8 @@ def _number(text: str | None, language: str) -> str:
     return number
 
 
-def _heads(gettext: Callable[[str], str]) -> list[str]:
+def _headers(gettext: Callable[[str], str]) -> list[str]:
+    """Returns the headers of the spreadsheet's columns."""
     return [
         gettext("Day"),
         gettext("Time"),
@@ -114,14 +116,16 @@ def koinly(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[st
 
     Source: support.koinly.io, "How to create a custom CSV file", the simple template.
     """
-    return table(chain([KOINLY.split(",")], map(_koinly_line, records)))
+    headers = KOINLY.split(",")
+    return table(chain([headers], map(_koinly_line, records)))
 
 
 def _koinly_line(record: Row) -> list[str]:
     """Returns the cells of a record, in the order of KOINLY."""
     received_at = datetime.fromisoformat(record["received_at"])
+    is_refund = record["amount_sats"] < 0
     label = "income"
-    if record["amount_sats"] < 0:
+    if is_refund:
         label = ""
     worth = ""
     worth_currency = ""
@@ -141,10 +145,10 @@ def _koinly_line(record: Row) -> list[str]:
 
 
 def beancount(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[str]:
-    """Yields beancount transactions, valued at the exchange rate when a payment came.
+    """Yields beancount transactions, each valued at the exchange rate of its receipt.
 
     If that rate is unknown, both postings of the transaction are in bitcoin. A payment
-    that pays no invoice has the flag `!`. Source: beancount.github.io, "Language
+    that settled no invoice has the flag `!`. Source: beancount.github.io, "Language
     Syntax".
     """
     return chain([ACCOUNTS], map(_transaction, records))
@@ -155,13 +159,13 @@ def _transaction(record: Row) -> str:
     btc = record["amount_btc"]
     value = record["value_at_receipt"]
     currency = record["currency"]
-    worth = ""
+    total_price = ""
     income = f"{-Decimal(btc)} BTC"
     if value:
-        worth = f" @@ {abs(Decimal(value))} {currency}"
+        total_price = f" @@ {abs(Decimal(value))} {currency}"
         income = f"{-Decimal(value)} {currency}"
-    flag = "!"
     is_refund = record["amount_sats"] < 0
+    flag = "!"  # incomplete: somebody should look at it
     if record["settled"] or is_refund:
         flag = "*"
     payee = _quote(record["merchant"])
@@ -170,11 +174,13 @@ def _transaction(record: Row) -> str:
     return (
         f"{record['day']} {flag} {payee} {narration} ^{link}\n"
         f"  transaction: {_quote(_txid(record))}\n"
-        f"  Assets:Bitcoin  {btc} BTC{worth}\n  Income:Sales  {income}\n\n"
+        f"  Assets:Bitcoin  {btc} BTC{total_price}\n"
+        f"  Income:Sales  {income}\n\n"
     )
 
 
 def _quote(text: str) -> str:
+    """Returns the text as a beancount string of one line."""
     line = " ".join(text.split())
     escaped = re.sub(r'(["\\])', r"\\\1", line)
     return f'"{escaped}"'
@@ -192,10 +198,15 @@ class Format(NamedTuple):
     lines: Callable[[Iterable[Row], str, tzinfo], Iterator[str]]
 
 
+def _all_columns(
+    records: Iterable[Row], _language: str, _zone: tzinfo
+) -> Iterator[str]:
+    """Yields a CSV file with all columns, which is the same in every language."""
+    return csv_lines(records)
+
+
 FORMATS = {
-    "csv": Format(
-        ".csv", "text/csv", lambda records, _language, _zone: csv_lines(records)
-    ),
+    "csv": Format(".csv", "text/csv", _all_columns),
     "spreadsheet": Format(".csv", "text/csv", spreadsheet),
     "koinly": Format("-koinly.csv", "text/csv", koinly),
     "beancount": Format(".beancount", "text/plain", beancount),

@@ -39,9 +39,9 @@ class Catalog(NamedTuple):
 
     def ngettext(self, singular: str, plural: str, number: int) -> str:
         forms = self.forms.get(singular, [singular, plural])
-        place = formats.plural_form(number, self.language)
-        last_place = len(forms) - 1
-        return forms[min(place, last_place)]
+        index = formats.plural_form(number, self.language)
+        last_index = len(forms) - 1
+        return forms[min(index, last_index)]
 
 
 @cache
@@ -77,6 +77,7 @@ def _texts_of(entry: str) -> dict[str, str]:
     texts: dict[str, str] = {}
     keyword = ""
     for new_keyword, quoted_text in _LINE.findall(entry):
+        # a line without a keyword continues the text before it
         keyword = new_keyword or keyword
         texts[keyword] = texts.get(keyword, "") + json.loads(quoted_text)
     return texts

@@ -19,6 +19,8 @@ TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 
 
 _DIGITS = "0123456789"
+# How patterns begin in languages that write the currency's symbol directly before the number.
+_SYMBOL_THEN_NUMBER = "{0}{1}"
 
 
 @cache
@@ -29,10 +31,10 @@ def _part(name: str) -> dict[str, Any]:
 
 
 def currency_of(tag: str) -> str | None:
-    """Returns the usual currency of a browser's language such as `de-AT` (BCP 47).
+    """Returns the usual currency of a browser's language tag such as `de-AT` (BCP 47).
 
-    The currency is that of the region in the tag, or that of the language if the tag
-    has no region. Returns None if the currency is unknown.
+    It is the currency of the tag's region. If the tag has no region, it is the usual
+    currency of the language. Returns None if the currency is unknown.
     """
     language, *subtags = tag.split("-")
     currencies: dict[str, str] = _part("currencies")
@@ -56,24 +58,27 @@ def _conventions(language: str) -> dict[str, Any]:
 
 
 def direction(language: str) -> str:
-    """Returns the direction of the language's lines: `ltr` or `rtl`."""
+    """Returns the direction in which the language is written: `ltr` or `rtl`."""
     if _conventions(language)["rtl"]:
         return "rtl"
     return "ltr"
 
 
 def digits(text: str, language: str) -> str:
-    """Returns the text with the language's digits; other characters stay."""
+    """Returns the text with each digit 0 to 9 replaced by the language's digit."""
     return text.translate(_conventions(language)["to_digits"])
 
 
 def _to_signs(text: str, language: str) -> str:
-    """Replaces the digits and marks of a number from Python by the language's."""
+    """Replaces the digits, points and commas of `1,234.5` by the language's signs."""
     return text.translate(_conventions(language)["to_signs"])
 
 
 def signs(language: str) -> str:
-    """Returns the ten digits, the decimal mark and the group mark as one text, for scripts."""
+    """Returns the language's ten digits, decimal mark and group mark as one text.
+
+    The scripts of pages format numbers with it.
+    """
     return _to_signs(f"{_DIGITS}.,", language)
 
 
@@ -114,18 +119,23 @@ def money(amount: Decimal, currency: str, language: str) -> str:
     is_below_unit = 0 < amount < unit
     if is_below_unit:
         amount = unit
-    number = plain(amount, currency, language)
-    conventions = _conventions(language)
-    pattern = conventions["money"]
-    sign = symbol(currency, language)
-    if pattern.startswith("{0}{1}") and sign[-1].isalpha():
-        sign += "\u00a0"  # CLDR's currencySpacing, which its patterns omit: `KWD 5.000`
-    text: str = pattern.format(sign, number)
+    text = _with_symbol(plain(amount, currency, language), currency, language)
     if is_below_unit:
         text = f"<\u00a0{text}"
-    if conventions["rtl"]:
+    if direction(language) == "rtl":
+        # isolated from the direction of the text around it (UAX #9)
         return f"\u2068{text}\u2069"
     return text
+
+
+def _with_symbol(number: str, currency: str, language: str) -> str:
+    """Returns the formatted number with the symbol of its currency."""
+    pattern: str = _conventions(language)["money"]
+    sign = symbol(currency, language)
+    is_before_number = pattern.startswith(_SYMBOL_THEN_NUMBER)
+    if is_before_number and sign[-1].isalpha():
+        sign += "\u00a0"  # CLDR's currencySpacing, which its patterns omit: `KWD 5.000`
+    return pattern.format(sign, number)
 
 
 def symbol(currency: str, language: str) -> str:
@@ -141,19 +151,15 @@ def format_money(worth: Money, language: str) -> str:
 
 
 def plain(amount: Decimal, currency: str, language: str) -> str:
-    """Formats an amount with no currency: `19,90` in German.
+    """Formats an amount with no currency, but with its decimals: `19,90` in German.
 
-    The amount is rounded to the currency's smallest unit; a half is rounded to the even
-    neighbour.
+    The amount is rounded to the currency's smallest unit, half to even.
     """
     return _to_signs(f"{round_money(amount, currency):,f}", language)
 
 
 def short(amount: Decimal, currency: str, language: str) -> str:
-    """Formats an amount with no currency: `5`, `19,90` in German.
-
-    Decimals are omitted if they are zero.
-    """
+    """Formats an amount with no currency: `19.90`, or `5` if all decimals are zero."""
     is_whole = amount == amount.to_integral_value()
     if is_whole:
         return whole(int(amount), language)
@@ -161,13 +167,13 @@ def short(amount: Decimal, currency: str, language: str) -> str:
 
 
 def moment(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
-    """Formats a time to the second in a time zone, with its offset: `… UTC+5:45`."""
+    """Formats a time to the second in a time zone, with the zone's offset: `… UTC+5:45`."""
     pattern = _conventions(language)["moment"]
     return _with_offset(at_ms, language, zone, pattern)
 
 
 def minute(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
-    """Formats a time to the minute in a time zone, with its offset, for lists."""
+    """Formats a time to the minute in a time zone, with the zone's offset, for lists."""
     pattern = _conventions(language)["moment"].replace(SECONDS, "")
     return _with_offset(at_ms, language, zone, pattern)
 
@@ -178,7 +184,7 @@ def day(at_day: date, language: str) -> str:
 
 
 def month(at_day: date, language: str) -> str:
-    """Formats the month of that day: `November 2026`."""
+    """Formats the month and the year of a day: `November 2026`."""
     return _format_day(at_day, language, "month")
 
 
@@ -188,7 +194,7 @@ def date_of(at_ms: int, language: str, zone: tzinfo) -> str:
 
 
 def clock(at_ms: int, language: str, zone: tzinfo) -> str:
-    """Formats the time of day of a stored time, for a list below a date: `2:37 AM`."""
+    """Formats the time of day, for a list below a date: `2:37 AM`."""
     return _format_moment(at_ms, language, zone, "clock")
 
 
@@ -208,7 +214,7 @@ def _with_offset(at_ms: int, language: str, zone: tzinfo, pattern: str) -> str:
 
 
 def _offset(at: datetime) -> str:
-    """Returns the offset from UTC: `+5:45`, `-3`, or "" for UTC.
+    """Returns the time's offset from UTC: `+5:45`, `-3`, or "" for UTC.
 
     It has western digits, so that it stays one word.
     """
@@ -239,24 +245,29 @@ def _fill(at: datetime, language: str, pattern: str) -> str:
 
 
 def ago(elapsed_ms: int, language: str) -> str:
-    """Formats a time in the past: `12 seconds ago`.
+    """Formats how long ago something was: `12 seconds ago`.
 
     Less than a second counts as one.
     """
     elapsed_s = max(1, elapsed_ms // 1000)
-    units = _conventions(language)["ago"]  # from the longest to a second
-    unit_s, forms = next(unit for unit in units if elapsed_s >= unit[0])
+    # from a year to a second: the unit's length in seconds, and its plural forms
+    units = _conventions(language)["ago"]
+    unit_s, plural_forms = next(
+        (length_s, forms) for length_s, forms in units if elapsed_s >= length_s
+    )
     number = round(elapsed_s / unit_s)
-    form = forms[plural_form(number, language)]
+    form = plural_forms[plural_form(number, language)]
     return digits(form.format(number), language)
 
 
 def plural_form(number: int, language: str) -> int:
     """Returns the index of the number's plural form, in CLDR's order."""
-    places = _conventions(language)["plural"]
+    # A text with a digit for each number below 100, then one for each possible value of a higher
+    # number's last two digits.
+    forms = _conventions(language)["plural"]
     if number < 100:
-        return int(places[number])
-    return int(places[100 + number % 100])
+        return int(forms[number])
+    return int(forms[100 + number % 100])
 
 
 def groups(text: str, size: int = 4) -> list[str]:

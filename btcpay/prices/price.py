@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from btcpay.http import http_client
@@ -31,14 +32,23 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _monotonic_s = partial(time.clock_gettime, _CLOCK)
 
 
+class _CachedPrice(NamedTuple):
+    """The price of one bitcoin, and the monotonic time of its refresh in seconds."""
+
+    price: Decimal
+    refreshed_s: float
+
+
 @dataclass(eq=False)
 class Rate:
     """The price of a bitcoin in one currency, cached in this process.
 
-    `quorum`: the number of sources that must agree. `max_age_s`: the seconds for which
-    a price may be used. `monotonic`: returns seconds, like Python's `time.monotonic`.
+    `quorum`: the number of sources that must agree.
+    `max_age_s`: the seconds for which a price may be used.
+    `monotonic`: returns seconds, like Python's `time.monotonic`.
     `on_refresh`: called after each refresh, with True if enough sources agreed on a
-    price. `proxy`: the URL of a proxy, or "".
+    price.
+    `proxy`: the URL of a proxy, or "".
 
     Only one refresh runs at a time.
     """
@@ -55,8 +65,7 @@ class Rate:
         self._lock = threading.Lock()
         connections = max(1, len(self.sources))
         self._session = http_client.Session(connections, self.proxy)
-        # The last price, and the monotonic time of its refresh.
-        self._cached: tuple[Decimal, float] | None = None
+        self._cached: _CachedPrice | None = None
         # The monotonic time when the last refresh failed, None if it succeeded.
         self._failed_s: float | None = None
         self._refresh_future: Future[None] | None = None
@@ -82,27 +91,30 @@ class Rate:
         Returns None if there is no valid price.
         """
         own_refresh = self.start_refresh()
-        others_refresh = self._refresh_future
+        latest_refresh = self._refresh_future
         if own_refresh:
             own_refresh.result()
-        elif others_refresh and not self.valid_for_s():
-            _wait_if_few_do(others_refresh)
+        elif latest_refresh and not self.valid_for_s():
+            # it may still run in another thread
+            _wait_if_few_do(latest_refresh)
         return self.cached_price()
 
     def start_refresh(self) -> Future[None] | None:
         """Starts a refresh in a new thread, and returns its future.
 
-        Returns None if none is needed: if a refresh is running, if the price is fresh,
-        or if the last refresh failed less than RETRY_S ago.
+        Returns None and starts nothing if a refresh is running, if the price is fresh,
+        or if the last refresh failed less than RETRY_S seconds ago.
         """
         with self._lock:
             now_s = self.monotonic()
-            if self._refresh_future and not self._refresh_future.done():
+            is_running = self._refresh_future and not self._refresh_future.done()
+            if is_running:
                 return None
             failed_s = self._failed_s
             if failed_s is not None and now_s - failed_s < RETRY_S:
                 return None
-            if self.valid_for_s() > max(0, self.max_age_s - FRESH_S):
+            is_fresh = self.valid_for_s() > max(0, self.max_age_s - FRESH_S)
+            if is_fresh:
                 return None
             self._refresh_future = run_in_thread(self._refresh)
             return self._refresh_future
@@ -111,16 +123,16 @@ class Rate:
         """Returns the cached price if it is still valid, else None.
 
         If no valid price is cached, waits up to `patience_s` seconds for a refresh that
-        is running, but not if the refresh before it failed: otherwise unavailable
-        sources would delay every caller.
+        is running. It does not wait if the refresh before that one failed, because
+        sources that are down would then delay every caller.
         """
         future = self._refresh_future
-        if patience_s and future and self._failed_s is None and not self.valid_for_s():
+        may_wait = patience_s and self._failed_s is None
+        if may_wait and future and not self.valid_for_s():
             wait([future], patience_s)
         cached = self._cached
         if cached and self.valid_for_s():
-            price, _ = cached
-            return price
+            return cached.price
         return None
 
     def valid_for_s(self) -> float:
@@ -131,25 +143,26 @@ class Rate:
         cached = self._cached
         if not cached:
             return 0
-        _, came_s = cached
-        return max(0, came_s + self.max_age_s - self.monotonic())
+        return max(0, cached.refreshed_s + self.max_age_s - self.monotonic())
 
     def is_unavailable(self) -> bool:
-        """True if the last refresh failed, and no price from before it is still valid.
+        """True if the last refresh failed, and no earlier price is still valid.
 
-        False as long as no refresh has ended.
+        False if no refresh has ended yet.
         """
         return self._failed_s is not None and not self.valid_for_s()
 
     def time_ahead(self, now: datetime) -> timedelta:
         """Returns how far `now` is ahead of the sources' clocks.
 
-        Returns zero unless more than half of the sources agree. A source's clock is
-        known from its last Date header and the time that has passed since by the
+        Returns zero unless more than half of the sources agree. A source's time is the
+        Date header of its last response, plus the time that has passed since by the
         monotonic clock. So the result is right even if our clock was set meanwhile.
         """
-        zero_at = now - timedelta(seconds=self.monotonic())
-        times_ahead = [zero_at - theirs for theirs in self._monotonic_zero_at.values()]
+        our_zero_at = now - timedelta(seconds=self.monotonic())
+        times_ahead = [
+            our_zero_at - zero_at for zero_at in self._monotonic_zero_at.values()
+        ]
         return agreed_time_ahead(times_ahead, len(self.sources))
 
     def _fetch(self, source: PriceSource) -> Decimal | None:
@@ -174,13 +187,13 @@ class Rate:
     def _refresh(self) -> None:
         """Calls all sources, and caches the price on which enough of them agree."""
         with ThreadPoolExecutor(max_workers=max(1, len(self.sources))) as pool:
-            answers = list(pool.map(self._fetch, self.sources))
-        prices = [price for price in answers if price is not None]
+            fetched_prices = list(pool.map(self._fetch, self.sources))
+        prices = [price for price in fetched_prices if price is not None]
         price = agreed_price(prices, self.quorum)
         now_s = self.monotonic()
         self.on_refresh(price is not None)
         if price is not None:
-            self._cached = (price, now_s)
+            self._cached = _CachedPrice(price, now_s)
             self._failed_s = None
             return
         self._failed_s = now_s
@@ -230,14 +243,14 @@ class Prices:
         # More than half must agree, which is also the default for dollars.
         quorum = len(sources) // 2 + 1
         rate = self._rate(currency, sources, quorum)
-        return self._rates.setdefault(currency, rate)
+        return self._rates.setdefault(currency, rate)  # another thread may be first
 
     def _rate(self, currency: str, sources: Sequence[PriceSource], quorum: int) -> Rate:
         return Rate(
             currency,
             sources,
             quorum,
-            self._settings.price_max_age_s,
-            _monotonic_s,
+            max_age_s=self._settings.price_max_age_s,
+            monotonic=_monotonic_s,
             proxy=self._settings.proxy,
         )

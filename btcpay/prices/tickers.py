@@ -34,7 +34,8 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
     value = document
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list) and re.fullmatch("0|[1-9][0-9]{0,8}", name):
+        is_index = re.fullmatch("0|[1-9][0-9]{0,8}", name)
+        if isinstance(value, list) and is_index:
             value = value[int(name)]
         elif isinstance(value, dict):
             value = value[name]
@@ -52,13 +53,14 @@ def parse_price(value: Any) -> Decimal:
     if isinstance(value, str):
         is_number = len(value) <= _MAX_CHARACTERS and bool(_NUMBER.fullmatch(value))
     else:
-        is_number = type(value) in (int, Decimal)
+        is_number = type(value) in (int, Decimal)  # True and False are not numbers here
     if not is_number:
         raise ValueError("no number there")
     price = Decimal(value)
     if not price.is_finite() or not MIN_PRICE < price < MAX_PRICE:
         raise ValueError("no plausible price there")
-    return Decimal(f"{_EXACT.create_decimal(price):f}")
+    rounded_price = _EXACT.create_decimal(price)
+    return Decimal(f"{rounded_price:f}")  # without an exponent
 
 
 def fetch_price(
@@ -68,9 +70,9 @@ def fetch_price(
 ) -> Decimal:
     """Fetches the price from one source.
 
-    `on_time` is called with the time in the response headers, unless the source runs on
-    this machine. Raises FetchError if the request fails, and LookupError or ValueError
-    if the response contains no price.
+    `on_time` is called with the time in the response headers, unless there is none, or
+    the source runs on this machine. Raises FetchError if the request fails, and
+    LookupError or ValueError if the response contains no price.
     """
     is_remote = not is_here(urlsplit(source.url).hostname)
 
@@ -95,7 +97,8 @@ def agreed_price(prices: Sequence[Decimal], quorum: int) -> Decimal | None:
     if not prices:
         return None
     centre = median(prices)
-    close = [price for price in prices if abs(price - centre) <= centre * MAX_DEVIATION]
-    if len(close) < quorum:
+    max_distance = centre * MAX_DEVIATION
+    close_prices = [price for price in prices if abs(price - centre) <= max_distance]
+    if len(close_prices) < quorum:
         return None
-    return median(close)
+    return median(close_prices)

@@ -42,9 +42,9 @@ class ProvenBlock:
     def evidence(self, position: int) -> Evidence:
         """Returns the proof of the transaction at `position`, with one confirmation.
 
-        `verify.prove` rejects transactions of 64 bytes, which a block may contain. They
-        cannot be payments to us, since a transaction with one of our scripts has at
-        least 82 bytes.
+        The block may contain transactions of 64 bytes, which `verify.prove` rejects.
+        None of them pays us, since a transaction with one of our scripts has at least
+        82 bytes.
         """
         payment = self._branch(position)
         coinbase = self._branch(0)
@@ -64,15 +64,15 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
 
     1. The block starts with this header, and its transactions decode without surplus
        bytes.
-    2. The txids lead to the Merkle root in the header. The last ones are not repeated,
-       which would lead to the same root (CVE-2012-2459).
+    2. The txids lead to the Merkle root in the header. The last txids are not repeated:
+       a repetition would not change the root (CVE-2012-2459).
     3. Only the first transaction is a coinbase, and it is not 64 bytes long. Otherwise a
        source could present the inner nodes of the Merkle tree, which have 64 bytes, as
        transactions (CVE-2017-12842). Then the first transaction would be an inner node
        too. So it is enough to check this one: nobody can make a node that starts like a
        coinbase.
-    4. No output is above 21 million bitcoins. On a test network anybody can mine such a
-       block.
+    4. No output pays more than 21 million bitcoin to an address. On a test network
+       anybody can mine a block with such an output.
     """
     raw_header = raw[:HEADER_BYTES]
     is_header = hash_to_hex(hash256(raw_header)) == hash
@@ -87,11 +87,7 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     require(is_root, "the block's transactions do not lead to the header's root")
     require(not is_mutated(rows), "the block's last transactions are duplicated")
     _check_coinbase(contents)
-    amounts_sats = []
-    for outputs in contents.outputs_by_script.values():
-        amounts_sats += [sats for _, _, sats in outputs]
-    is_possible = max(amounts_sats, default=0) <= MAX_MONEY_SATS
-    require(is_possible, "the block pays more than there is")
+    _check_amounts(contents)
     return ProvenBlock(hash, from_unix_s(header.time), contents, rows)
 
 
@@ -107,3 +103,11 @@ def _check_coinbase(contents: BlockContents) -> None:
     require(len(first) != NODE_BYTES, "the coinbase is as long as a Merkle node")
     is_alone = NULL_OUTPOINT not in contents.spent_outpoints
     require(is_alone, "the block has a second coinbase")
+
+
+def _check_amounts(contents: BlockContents) -> None:
+    """Raises ProofFailed if an output pays more than 21 million bitcoin to an address."""
+    for outputs in contents.outputs_by_script.values():
+        for _position, _vout, amount_sats in outputs:
+            if amount_sats > MAX_MONEY_SATS:
+                raise ProofFailed("the block pays more than there is")

@@ -39,14 +39,12 @@ def extend_document(
     document: dict[str, Any],
     following: Sequence[bytes],
 ) -> dict[str, Any]:
-    """Returns the proof document with the headers `following` after the payment's block.
+    """Returns a copy of the proof document that proves more confirmations.
 
-    Each header has 80 bytes. They replace those that the document has after the
-    header of the payment's block. The number of confirmations becomes the number of
-    all headers.
+    `following` are the headers after the payment's block, 80 bytes each. The copy has
+    these after the header of the payment's block, and no others.
     """
-    headers = document["headers"][:1]
-    headers += [raw.hex() for raw in following]
+    headers = document["headers"][:1] + [raw.hex() for raw in following]
     return document | {"headers": headers, "confirmations": len(headers)}
 
 
@@ -72,7 +70,13 @@ def check_document(document: Any) -> ProvenPayment:
         raise CommandError(f"this is not a payment proof: {error}") from error
     require(confirmations >= 1, "at least one confirmation must be proved")
     require(len(evidence.headers) <= confirmations, "more headers than confirmations")
-    return prove(evidence, txid, script, network.max_target_bits, confirmations)
+    return prove(
+        evidence,
+        txid,
+        script,
+        max_target_bits=network.max_target_bits,
+        confirmations=confirmations,
+    )
 
 
 def parse_documents(text: bytes) -> list[Any]:
@@ -109,6 +113,11 @@ def _branch_to_json(branch: Branch) -> dict[str, Any]:
 
 
 def _branch_from_json(document: Any) -> Branch:
+    """Returns the branch in a document.
+
+    Raises KeyError, TypeError, ValueError or AttributeError if it is malformed.
+    """
+    # bytes.fromhex raises an error unless all characters are hex digits
     siblings = [bytes.fromhex(node).hex() for node in document["merkle"]]
     if any(len(node) != 64 for node in siblings):
         raise ValueError("a Merkle node is not 32 bytes")

@@ -72,7 +72,7 @@ def prove(
     max_target_bits: int,
     confirmations: int,
 ) -> ProvenPayment:
-    """Verifies the evidence that `txid` pays `script`.
+    """Verifies the evidence that the transaction `txid` pays `script`.
 
     Raises ProofFailed with the first failure. `max_target_bits` is in compact form.
 
@@ -94,17 +94,22 @@ def prove(
     _check_branch(payment, evidence.payment, header, "the transaction")
     _check_coinbase(coinbase, evidence, header)
     require(len(headers) >= confirmations, "fewer headers than confirmations asked for")
-    for below, above in pairwise(headers):
-        require(above.previous == below.hash, "the headers do not follow one another")
-    amounts_sats = {
-        vout: output.value_sats
-        for vout, output in enumerate(payment.outputs)
-        if output.script == script
-    }
-    require(
-        any(amounts_sats.values()), "the transaction does not pay the invoice's address"
-    )
+    for lower, upper in pairwise(headers):
+        follows = upper.previous == lower.hash
+        require(follows, "the headers do not follow one another")
+    amounts_sats = _amounts_to(script, payment)
+    pays_script = any(amounts_sats.values())
+    require(pays_script, "the transaction does not pay the invoice's address")
     return ProvenPayment(txid, header.hash, from_unix_s(header.time), amounts_sats)
+
+
+def _amounts_to(script: bytes, tx: Tx) -> dict[int, int]:
+    """Returns the satoshis of each output that pays the script, by the output's index."""
+    amounts_sats = {}
+    for vout, output in enumerate(tx.outputs):
+        if output.script == script:
+            amounts_sats[vout] = output.value_sats
+    return amounts_sats
 
 
 def _check_coinbase(coinbase: Tx, evidence: Evidence, header: Header) -> None:
@@ -126,8 +131,8 @@ def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
 
     `name` is what messages call the transaction.
     """
-    is_node_sized = len(tx.without_witness) == NODE_BYTES
-    require(not is_node_sized, f"{name} is as long as a Merkle node")
+    is_other_size = len(tx.without_witness) != NODE_BYTES
+    require(is_other_size, f"{name} is as long as a Merkle node")
     depth = len(branch.merkle)
     require(depth <= MAX_BRANCH, f"the branch of {name} is too long")
     is_in_tree = 0 <= branch.position < 1 << depth

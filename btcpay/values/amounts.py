@@ -28,15 +28,23 @@ _MOST_DIGITS = 15  # before the decimal mark
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'", "\u02bc": "'", "\u060c": ","}
 # invisible direction marks and joiners; this service's own pages contain some
 _UNSEEN = re.compile("[\u061c\u200b-\u200f\u2060\u2066-\u2069\ufeff]")
+# The dashes stand for decimals that are zero, as in `25,-`.
 _SIGN_NUMBER_SIGN = re.compile(
-    r"([^0-9]*?) ?([0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})? ?([^0-9]*)"
+    r"(?P<before>[^0-9]*?) ?(?P<number>[0-9](?:[0-9.,' ]*[0-9])?)"
+    r"(?:[.,][-\u2013\u2014]{1,2})? ?(?P<after>[^0-9]*)"
 )
-_PLAIN = re.compile(r"([0-9]+)(?:([.,])([0-9]+))?")
-_WHOLE = re.compile(r"[0-9]{1,9}")
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
+# a number without thousands separators
+_PLAIN = re.compile(r"(?P<whole>[0-9]+)(?:(?P<mark>[.,])(?P<decimals>[0-9]+))?")
+# groups of three digits; the decimal mark differs from the mark that separates the groups
 _GROUPED = re.compile(
-    r"([1-9][0-9]{0,2}(?:([.,' ])[0-9]{3})(?:\2[0-9]{3})*)(?:(?!\2)([.,])([0-9]+))?"
+    r"(?P<whole>[1-9][0-9]{0,2}(?:(?P<group>[.,' ])[0-9]{3})(?:(?P=group)[0-9]{3})*)"
+    r"(?:(?!(?P=group))[.,](?P<decimals>[0-9]+))?"
 )
-_LAKHS = re.compile(r"([1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3})()(?:(\.)([0-9]+))?")
+# three digits at the end, groups of two before them
+_LAKHS = re.compile(
+    r"(?P<whole>[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3})(?:\.(?P<decimals>[0-9]+))?"
+)
 
 
 class NotAnAmount(ValueError):
@@ -56,30 +64,30 @@ def parse_amount(text: str, currency: str) -> Decimal:
     """Returns the amount that a person typed.
 
     Accepts texts such as `25`, `€19.90`, `19,90 EUR`, `1,500.00`, `1,00,000` (in
-    rupees) and `۱۹٫۹۰`. Raises NotAnAmount if the text is no amount, is ambiguous, has
-    the sign or code of another currency, or has a fraction of the smallest unit. Only
-    dollars may have such fractions.
+    rupees) and `۱۹٫۹۰`. Raises NotAnAmount if the text is no amount, is ambiguous, or
+    has the sign or code of another currency. Also raises NotAnAmount for a fraction of
+    the currency's smallest unit, except in US dollars.
     """
     if len(text) > LONGEST_AMOUNT:
         raise NotAnAmount
     match = _SIGN_NUMBER_SIGN.fullmatch(with_ascii_digits(text))
     if match is None or _may_be_a_decimal_point(match):
         raise NotAnAmount
-    for sign in (match[1], match[3]):
-        _refuse_other_sign(sign.strip(), currency)
-    amount = _read_number(match[2], currency)
+    _refuse_other_sign(match["before"].strip(), currency)
+    _refuse_other_sign(match["after"].strip(), currency)
+    amount = _read_number(match["number"], currency)
     if amount is None:
         raise NotAnAmount
-    is_whole_units = amount == round_money(amount, currency)
-    if currency != "USD" and not is_whole_units:
+    has_fraction_of_unit = amount != round_money(amount, currency)
+    if has_fraction_of_unit and currency != "USD":
         raise NotAnAmount
     return amount
 
 
 def _read_number(number: str, currency: str) -> Decimal | None:
-    """Returns the amount that `number` means in this currency; None if it means none.
+    """Returns the amount that `number` means in this currency.
 
-    Raises NotAnAmount if the number is ambiguous.
+    Returns None if it is no number. Raises NotAnAmount if it is ambiguous.
     """
     if places_of(currency):
         amount = _with_decimals(number, currency)
@@ -91,17 +99,20 @@ def _read_number(number: str, currency: str) -> Decimal | None:
 
 
 def with_ascii_digits(text: str) -> str:
-    """Converts digits, decimal marks and blanks to ASCII. Removes invisible characters.
+    """Returns the text with its digits, decimal marks and blanks in ASCII.
+
+    Invisible characters are removed.
 
     The caller must limit the text's length, since normalising a long text takes
-    seconds. Raises NotAnAmount if the text has raised or circled digits.
+    seconds. Raises NotAnAmount if the text has raised or circled digits, because raised
+    digits can mean cents, as in `12⁵⁰`.
     """
-    if _hides_digits(text):
+    if any(_is_special_digit(sign) for sign in text):
         raise NotAnAmount
     visible = _UNSEEN.sub("", text)
     normalized = unicodedata.normalize("NFKC", visible)
-    plain = "".join(map(_ascii_sign, _UNSEEN.sub("", normalized)))
-    return " ".join(plain.split())
+    ascii_text = "".join(map(_ascii_sign, normalized))
+    return " ".join(ascii_text.split())
 
 
 def _ascii_sign(sign: str) -> str:
@@ -121,28 +132,33 @@ def parse_whole_number(text: str, low: int, high: int) -> int:
     if len(text) > LONGEST_AMOUNT:
         raise NotAnAmount
     digits = with_ascii_digits(text)
-    if not _WHOLE.fullmatch(digits) or not low <= int(digits) <= high:
+    if not _WHOLE_NUMBER.fullmatch(digits):
         raise NotAnAmount
-    return int(digits)
+    number = int(digits)
+    if not low <= number <= high:
+        raise NotAnAmount
+    return number
 
 
-def _hides_digits(text: str) -> bool:
-    """True if the text has raised or circled digits: in `12⁵⁰` they mean cents."""
-    return any(
-        not sign.isdecimal()
-        and any(map(str.isdecimal, unicodedata.normalize("NFKC", sign)))
-        for sign in text
-    )
+def _is_special_digit(sign: str) -> bool:
+    """True for a raised or circled digit, which NFKC would turn into a normal digit."""
+    if sign.isdecimal():
+        return False
+    return any(map(str.isdecimal, unicodedata.normalize("NFKC", sign)))
 
 
 def _may_be_a_decimal_point(match: re.Match[str]) -> bool:
     """True if a point stands directly before the number, as in `$.50` for half a dollar.
 
-    False if the point ends an abbreviation, as in `Rs.50`.
+    False if the point ends an abbreviation, as in `Rs.50`. `match` is a match of
+    _SIGN_NUMBER_SIGN.
     """
-    is_close = match.end(1) == match.start(2)
-    word, point, _ = match[1].rpartition(".")
-    return bool(point) and is_close and word.casefold() not in WITH_POINT
+    has_blank_between = match.end("before") != match.start("number")
+    word, point, _ = match["before"].rpartition(".")
+    if not point or has_blank_between:
+        return False
+    is_abbreviation = word.casefold() in WITH_POINT
+    return not is_abbreviation
 
 
 def _refuse_other_sign(sign: str, currency: str) -> None:
@@ -150,13 +166,15 @@ def _refuse_other_sign(sign: str, currency: str) -> None:
 
     If the sign is that of another currency, the error has it as `foreign`.
     """
+    if not sign:
+        return
     word = sign.casefold().rstrip(".")
     is_code = word == currency.casefold()
     is_sign = currency in SIGNS.get(word, "").split()
-    if not sign or is_code or is_sign:
+    if is_code or is_sign:
         return
-    is_of_other = word in SIGNS or word.upper() in CODES
-    if is_of_other:
+    is_of_other_currency = word in SIGNS or word.upper() in CODES
+    if is_of_other_currency:
         raise NotAnAmount(foreign=sign)
     raise NotAnAmount
 
@@ -164,14 +182,12 @@ def _refuse_other_sign(sign: str, currency: str) -> None:
 def _without_decimals(number: str) -> Decimal | None:
     """Returns the amount of a currency without decimals; None if the text is no number.
 
-    `1.000` is a thousand, `100.00` a hundred.
+    `1.000` is a thousand, `100.00` a hundred. Decimals other than `00` are refused.
     """
-    plain = _PLAIN.fullmatch(number)
-    grouped = _GROUPED.fullmatch(number)
-    match = grouped or plain
-    if match is None or (match[match.re.groups] or "00") != "00":
+    match = _GROUPED.fullmatch(number) or _PLAIN.fullmatch(number)
+    if match is None or match["decimals"] not in (None, "00"):
         return None
-    amount = _read(match, 2)
+    amount = _read(match, most_decimals=2)
     if amount is None:
         return None
     return amount.quantize(Decimal(1))
@@ -187,33 +203,39 @@ def _with_decimals(number: str, currency: str) -> Decimal | None:
     places = places_of(currency)
     if plain is None:
         return _read(grouped, places)
-    whole = plain[1]
-    mark = plain[2]
-    decimals = plain[3] or ""
+    whole = plain["whole"]
+    mark = plain["mark"]
+    decimals = plain["decimals"] or ""
     has_small_prices = places == 3 and currency not in WITH_LARGE_PRICES
     is_decimal_point = mark == "." and has_small_prices
     if grouped and not is_decimal_point:
-        thousands = Decimal(whole + decimals)
-        raise NotAnAmount(
-            [round_money(thousands, currency), round_money(thousands / 1000, currency)]
-        )
-    may_be_group = len(decimals) == 3 and places < 3
-    is_perhaps_thousands = may_be_group and whole != "0"
+        raise NotAnAmount(_both_readings(whole + decimals, currency))
+    # `1500.000` is neither a price with cents nor correctly grouped
+    looks_like_thousands = len(decimals) == 3 and places < 3 and whole != "0"
     is_long_after_comma = mark == "," and len(decimals) > 3
-    if is_perhaps_thousands or is_long_after_comma:
+    if looks_like_thousands or is_long_after_comma:
         return None
     return _read(plain, _MOST_DECIMALS)
 
 
-def _read(match: re.Match[str] | None, most_decimals: int) -> Decimal | None:
-    """Returns the amount of a matched number; None if it has too many digits.
+def _both_readings(digits: str, currency: str) -> list[Decimal]:
+    """Returns the two amounts that `1,500` can mean: 1500 and 1.5.
 
-    The pattern's first group is the whole part, its last group the decimals.
+    `digits` are those of the number, without its mark.
+    """
+    thousands = Decimal(digits)
+    return [round_money(thousands, currency), round_money(thousands / 1000, currency)]
+
+
+def _read(match: re.Match[str] | None, most_decimals: int) -> Decimal | None:
+    """Returns the amount of a number that _PLAIN, _GROUPED or _LAKHS matched.
+
+    Returns None if there is no match, or if the number has too many digits.
     """
     if match is None:
         return None
-    whole = re.sub("[.,' ]", "", match[1])
-    decimals = match[match.re.groups] or ""
+    whole = re.sub("[.,' ]", "", match["whole"])
+    decimals = match["decimals"] or ""
     if len(whole) > _MOST_DIGITS or len(decimals) > most_decimals:
         return None
     if not decimals:

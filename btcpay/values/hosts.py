@@ -17,6 +17,8 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 # Names that are reserved for examples (RFC 2606), and for tests and this machine (RFC 6761).
 _OF_EXAMPLES = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")
 _WITHOUT_MAIL = re.compile(r"(^|\.)(test|localhost)$")
+# Printable ASCII characters except the backslash, which browsers read as a slash.
+_PRINTABLE_URL = re.compile(r"https?://[!-[\]-~]+")
 _ACE_PREFIX = "xn--"
 _CAPITAL_SHARP_S = "\u1e9e"
 
@@ -40,13 +42,17 @@ def ascii_host(text: str) -> str:
     host = ".".join(labels)
     if len(host) > MAX_HOST_CHARACTERS:
         raise ValueError("a host's name has at most 253 characters")
-    if _NUMBER.fullmatch(labels[-1]) and str(ipaddress.IPv4Address(host)) != host:
+    is_address = _NUMBER.fullmatch(labels[-1])
+    if is_address and str(ipaddress.IPv4Address(host)) != host:
         raise ValueError("another spelling of an IPv4 address")
     return host
 
 
 def _ascii_label(label: str) -> str:
-    """Returns a label of a name in the form that DNS uses. Raises ValueError."""
+    """Returns a label of a name in the form that DNS uses.
+
+    Raises ValueError if the label is invalid.
+    """
     if label.startswith(_ACE_PREFIX) or not label.isascii():
         return idna.alabel(label).decode()
     if not _ASCII_LABEL.fullmatch(label):
@@ -62,11 +68,12 @@ def with_ascii_host(url: str) -> str:
     """
     parts = urlsplit(url)
     scheme, _, rest = url.partition("://")
+    # `rest` begins otherwise if "://" is missing, or if urlsplit has removed tabs from the host.
     if not parts.hostname or not rest.startswith(parts.netloc):
         raise ValueError("a URL without a host")
-    credentials, at, place = parts.netloc.rpartition("@")
+    credentials, at_sign, place = parts.netloc.rpartition("@")
     path_and_query = rest.removeprefix(parts.netloc)
-    return f"{scheme}://{credentials}{at}{ascii_place(place)}{path_and_query}"
+    return f"{scheme}://{credentials}{at_sign}{ascii_place(place)}{path_and_query}"
 
 
 def ascii_place(place: str) -> str:
@@ -99,13 +106,14 @@ def web_parts(url: str) -> SplitResult:
     # urlsplit also accepts future IP versions (IPvFuture) in brackets
     if "[" in parts.netloc and ":" not in host:
         raise ValueError
-    is_plain = re.fullmatch(r"https?://[!-[\]-~]+", url)
     if _NAME.fullmatch(host):
-        is_canonical = ascii_host(host) == host
+        canonical_host = ascii_host(host)
     else:
-        is_canonical = str(ipaddress.ip_address(host)) == host.partition("%")[0]
-    has_valid_host = is_plain and is_canonical
-    if not has_valid_host or parts.port == 0:
+        canonical_host = str(ipaddress.ip_address(host))
+    # An IPv6 address with a zone, such as fe80::1%eth0, is refused.
+    if canonical_host != host or "%" in host:
+        raise ValueError
+    if not _PRINTABLE_URL.fullmatch(url) or parts.port == 0:
         raise ValueError
     return parts
 
@@ -127,7 +135,7 @@ def web_url(text: str) -> str:
 
 
 def is_of_examples(host: str) -> bool:
-    """True if the name is reserved for examples (RFC 2606). Nobody can own such a name."""
+    """True if the host's name is reserved for examples (RFC 2606), so nobody can own it."""
     return bool(_OF_EXAMPLES.search(host))
 
 
@@ -163,7 +171,8 @@ def host_and_port(place: str) -> tuple[str, int]:
 def is_near(host: str | None) -> bool:
     """True if the host is this machine, or an IP address that is not public.
 
-    Not public are addresses of local networks such as 192.168.1.5, and reserved ones.
+    Addresses of local networks, such as 192.168.1.5, and reserved addresses are not
+    public.
     """
     try:
         return not ipaddress.ip_address(host or "").is_global

@@ -44,8 +44,8 @@ def _base62(number: int, length: int) -> str:
     """Returns the `length` lowest base62 digits of a number, the lowest first."""
     characters = ""
     for _ in range(length):
-        number, place = divmod(number, len(BASE62))
-        characters += BASE62[place]
+        number, digit = divmod(number, len(BASE62))
+        characters += BASE62[digit]
     return characters
 
 

@@ -47,7 +47,7 @@ def stored_amount(text: str) -> Decimal:
     try:
         amount = Decimal(text)
     except (InvalidOperation, TypeError):
-        amount = Decimal("NaN")
+        amount = Decimal("NaN")  # refused below
     if not amount.is_finite():
         raise BadRow(f"{text!r} is no stored amount")
     return amount
@@ -123,9 +123,8 @@ def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
 
     `price` is the price of one bitcoin.
     """
-    return round_money(
-        _NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC, currency
-    )
+    value = _NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC
+    return round_money(value, currency)
 
 
 def money_text(amount: Decimal, currency: str) -> str:
@@ -159,16 +158,18 @@ class AmountColumns(Protocol):
 
 
 class PriceColumns(AmountColumns, Protocol):
-    """The columns of an invoice's row that have its amount and its exchange rate."""
+    """The columns of an invoice's row that have the amount due and the exchange rate."""
 
     price_usd: str
     price: str
 
 
 def price_of(row: PriceColumns) -> Decimal:
-    """Returns the price of one bitcoin when the invoice was created, in its currency.
+    """Returns the price of one bitcoin when the invoice was created.
 
-    Raises BadRow if the stored price is invalid.
+    It is in the invoice's currency, or in dollars if the API created the invoice.
+
+    Raises BadRow if the stored price is no number.
     """
     if row.amount is None:
         return stored_amount(row.price_usd)
@@ -207,12 +208,15 @@ def tax_of(row: Taxed) -> Tax | None:
         return None
     percent = stored_amount(row.tax_percent)
     amount, currency = amount_due(row)
-    price = amount - stored_amount(row.gratuity or "0")
-    return tax_in(price, currency, percent)
+    gratuity = stored_amount(row.gratuity or "0")
+    return tax_in(amount - gratuity, currency, percent)
 
 
 def tax_in(price: Decimal, currency: str, percent: Decimal) -> Tax:
-    """Returns the tax that a price includes, rounded half up to the smallest unit."""
-    share = _NEAREST.divide(price * percent, 100 + percent)
-    tax = share.quantize(unit_of(currency), ROUND_HALF_UP, _NEAREST)
+    """Returns the tax that a price includes, rounded half up to the smallest unit.
+
+    `percent` is the tax rate.
+    """
+    exact_tax = _NEAREST.divide(price * percent, 100 + percent)
+    tax = exact_tax.quantize(unit_of(currency), ROUND_HALF_UP, _NEAREST)
     return Tax(percent, Money(tax, currency))

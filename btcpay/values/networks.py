@@ -49,8 +49,11 @@ class Network:
         return self.tip_max_age is not None and now - mined_at > self.tip_max_age
 
 
-def _read(name: str, value: Any) -> Any:
-    """Converts a value of networks.toml to the type that `Network` has."""
+def _value_of(name: str, value: Any) -> Any:
+    """Returns a value of networks.toml in the type that the field of `Network` has.
+
+    `name` is the name of the field, which is also the key in the file.
+    """
     if name in ("p2pkh", "p2sh", "magic"):
         return bytes.fromhex(value)
     if name in ("tip_max_age", "gone_after"):
@@ -67,11 +70,12 @@ _TABLES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 _USUAL = _TABLES.pop("usual")
 
 
-def _network(name: str, own: dict[str, Any]) -> Network:
+def _network(name: str, table: dict[str, Any]) -> Network:
+    """Returns the network of a table of networks.toml; `usual` has its other values."""
     values = {}
-    for key, value in (_USUAL | own).items():
-        values[key] = _read(key, value)
+    for key, value in (_USUAL | table).items():
+        values[key] = _value_of(key, value)
     return Network(name, **values)
 
 
-NETWORKS = {name: _network(name, own) for name, own in _TABLES.items()}
+NETWORKS = {name: _network(name, table) for name, table in _TABLES.items()}

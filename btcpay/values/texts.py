@@ -46,7 +46,7 @@ class TextRefused(CommandError):
 
 
 def line_of(what: str, text: str, most: int) -> str:
-    """Returns the text as one line, or "" if no character of it is visible.
+    """Returns the text as one line; "" if it has no visible character.
 
     Raises TextRefused for a refused character, or for more than `most` characters.
     `what` is the text's name in the message.
@@ -57,16 +57,17 @@ def line_of(what: str, text: str, most: int) -> str:
     line = "".join(" " if is_blank(sign) else sign for sign in text).strip()
     refused_signs = [sign for sign in line if is_refused(sign)]
     if refused_signs:
-        code = f"U+{ord(refused_signs[0]):04X}"
+        code_point = f"U+{ord(refused_signs[0]):04X}"
         raise TextRefused(
-            f"the {what} contains {code}, which cannot be seen: a control character, a line break"
-            " or a mark of direction; type it again without",
+            f"the {what} contains {code_point}, which cannot be seen: a control character, a"
+            " line break or a mark of direction; type it again without",
             what,
-            code,
+            code_point,
         )
     if len(line) > most:
         raise TextRefused(f"the {what} has more than {most} characters", what)
-    if all(map(is_unseen, line)):
+    is_visible = any(not is_unseen(sign) for sign in line)
+    if not is_visible:
         return ""
     return line
 
@@ -87,7 +88,7 @@ def lines_of(what: str, text: str, most: int) -> str:
 
 
 def checked_line(what: str, text: str) -> str:
-    """Returns the text as one line, which has a visible character.
+    """Returns the text as one line with at least one visible character.
 
     `what` is a key of MAX_CHARACTERS, which has the maximum length. Raises TextRefused
     if no character is visible, if one is refused, or if there are too many.
@@ -111,10 +112,10 @@ def check_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
     for what, most in MAX_OPTIONAL.items():
         if texts.get(what) is None:
             continue
-        read = line_of
+        check = line_of
         if what in _WITH_LINES:
-            read = lines_of
-        texts[what] = read(what, texts[what], most) or None
+            check = lines_of
+        texts[what] = check(what, texts[what], most) or None
     return texts
 
 
@@ -123,9 +124,10 @@ def one_line(value: Any, most: int) -> str | None:
 
     Returns None if the value is not a text or has no visible character.
     """
-    if isinstance(value, str):
-        return display_line(value)[:most].strip() or None
-    return None
+    if not isinstance(value, str):
+        return None
+    line = display_line(value)[:most].strip()
+    return line or None
 
 
 def display_line(text: str) -> str:

@@ -95,9 +95,11 @@ def time_between(since: str, mark: str) -> timedelta | None:
     """
     first_s, _, first_boot_id = since.partition(" ")
     last_s, _, last_boot_id = mark.partition(" ")
-    if not first_s or first_boot_id != last_boot_id:
+    was_rebooted = first_boot_id != last_boot_id
+    if not first_s or was_rebooted:
         return None
     seconds = int(last_s) - int(first_s)
+    # without boot ids, less time since the boot means another boot
     if seconds < 0:
         return None
     return timedelta(seconds=seconds)
@@ -130,14 +132,14 @@ def checked_zone(name: str) -> str:
 
     `name` may be in any case. Raises CommandError if there is no such zone.
     """
-    names = {
-        spelling.casefold(): spelling for spelling in available_timezones() - _NO_ZONES
-    }
-    if name.casefold() not in names:
+    spellings = available_timezones() - _NO_ZONES
+    spelling_by_name = {spelling.casefold(): spelling for spelling in spellings}
+    spelling = spelling_by_name.get(name.casefold())
+    if spelling is None:
         raise CommandError(
             f"{name!a} is not a time zone such as Europe/Berlin or America/New_York"
         )
-    return names[name.casefold()]
+    return spelling
 
 
 def zone_of(name: str) -> ZoneInfo:
@@ -159,9 +161,9 @@ def number_of(day: date) -> int:
 
 
 def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
-    """Returns the time with a zone: its own if it has one, else `zone`.
+    """Returns the time unchanged if it has a time zone, else the same time in `zone`.
 
-    If the clocks of `zone` show that time twice, the first of both is meant.
+    If the clocks of `zone` show that time twice, the earlier of the two is meant.
     """
     if at.tzinfo:
         return at
@@ -169,7 +171,10 @@ def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
 
 
 def start_of(day: int, zone: ZoneInfo) -> int:
-    """Returns the time in ms at which a day begins in the zone. `day` is its number."""
+    """Returns the time at which a day begins in the zone, in ms since 1970 UTC.
+
+    `day` is the day's number, counted from 1970-01-01.
+    """
     midnight = datetime.combine(date_of(day), datetime.min.time())
     return to_ms(in_zone(midnight, zone))
 
@@ -185,20 +190,22 @@ def day_of(at_ms: int, zone: ZoneInfo) -> int:
 
 
 def stretches(first: int, last: int, zone: ZoneInfo) -> Iterator[Stretch]:
-    """Groups the days from `first` to `last`, both included, by equal length.
+    """Yields the days from `first` to `last`, both included, as stretches of equal length.
 
-    A group contains only consecutive days. Days that the zone skipped are left out.
+    Days that the zone skipped are left out.
     """
 
     def length_of(day: int) -> int:
         return start_of(day + 1, zone) - start_of(day, zone)
 
     for length, group in groupby(range(first, last + 1), length_of):
+        is_skipped = length == 0
+        if is_skipped:
+            continue
         days = list(group)
-        if length:
-            yield Stretch(
-                start_of(days[0], zone),
-                start_of(days[-1] + 1, zone),
-                days[0],
-                length,
-            )
+        yield Stretch(
+            begin=start_of(days[0], zone),
+            end=start_of(days[-1] + 1, zone),
+            day=days[0],
+            length=length,
+        )
