@@ -104,7 +104,6 @@ def _record(
 ) -> Row:
     """Returns the dictionary with COLUMNS of a payment."""
     record = record_of(merchant, row, row.amount_sats) | {
-        "recorded_ms": None,
         "invoice_id": row.address_invoice_id,
         "invoice_status": row.status,
         "settled": row.invoice_id is not None,

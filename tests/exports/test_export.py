@@ -138,6 +138,12 @@ def test_what_is_short_or_late_has_not_settled(shop, blocktill):
     assert (record["amount_sats"], record["usd_at_quote"]) == (20_000, 12)
 
 
+def test_a_record_in_json_has_the_columns_of_the_csv_and_no_others(shop, blocktill):
+    pay(shop, shop.invoice(25))
+    (record,) = blocktill.json("export", "payments")
+    assert list(record) == COLUMNS.split()
+
+
 def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):
     invoice = shop.invoice(25)
     txid = pay(shop, invoice)
