@@ -56,16 +56,16 @@ class MoneyRow(Protocol):
 
 
 def record_of(merchant: Merchant, row: MoneyRow, amount_sats: int) -> Row:
-    """Returns the dictionary with COLUMNS of a payment or a refund.
+    """Returns the record of a payment or a refund: a dictionary with COLUMNS.
 
     Columns of `row` whose names are in COLUMNS are copied. Day, time, merchant, amount
     and id are computed. All other values are None; the caller may set them.
     """
-    own = as_dict(row)
-    line: Row = {name: own.get(name) for name in COLUMNS.split()}
+    columns = as_dict(row)
+    record: Row = {name: columns.get(name) for name in COLUMNS.split()}
     zone = zone_of(merchant.timezone)
     day = date_of(day_of(row.created_ms, zone))
-    return line | {
+    return record | {
         "day": day.isoformat(),
         "received_at": iso_ms(row.created_ms),
         "merchant": merchant.name,
@@ -82,18 +82,43 @@ def _payments(
     before_ms: int,
     page: int,
 ) -> Iterator[Row]:
-    """Yields the records of the core's payments, `page` rows at a time."""
-    span: Values = {"merchant_id": merchant.id, "before": before_ms}
-    for rows in keyset.pages(db, exports.PAYMENTS, page, from_ms, **span):
-        span |= {"first_ms": rows[0].created_ms, "last_ms": rows[-1].created_ms}
+    """Yields the records of the core's payments. Loads `page` rows at a time."""
+    pages = keyset.pages(
+        db,
+        exports.PAYMENTS,
+        page,
+        from_ms,
+        merchant_id=merchant.id,
+        before=before_ms,
+    )
+    for payments in pages:
+        span: Values = {
+            "merchant_id": merchant.id,
+            "first_ms": payments[0].created_ms,
+            "last_ms": payments[-1].created_ms,
+        }
         outputs = db.rows(exports.OUTPUTS_OF_PAGE, **span)
-        by_payment = group_by(outputs, lambda output: output.payment_id)
-        recorded_ms: dict[str, int] = {}
-        for event in db.rows(exports.RECORDS_OF_PAGE, **span):
-            payment_id = json.loads(event.detail)["id"]
-            recorded_ms[payment_id] = event.happened_ms
-        for row in rows:
-            yield _record(merchant, row, by_payment[row.id], recorded_ms.get(row.id))
+        outputs_by_payment = group_by(outputs, lambda output: output.payment_id)
+        recorded_ms = _recording_times(db, span)
+        for payment in payments:
+            yield _record(
+                merchant,
+                payment,
+                outputs_by_payment[payment.id],
+                recorded_ms.get(payment.id),
+            )
+
+
+def _recording_times(db: Database, span: Values) -> dict[str, int]:
+    """Returns when each payment of a page was recorded, in ms, by the payment's id.
+
+    `span` has the parameters of RECORDS_OF_PAGE.
+    """
+    recorded_ms: dict[str, int] = {}
+    for event in db.rows(exports.RECORDS_OF_PAGE, **span):
+        payment_id = json.loads(event.detail)["id"]
+        recorded_ms[payment_id] = event.happened_ms
+    return recorded_ms
 
 
 def _record(
@@ -102,7 +127,7 @@ def _record(
     outputs: list[Output],
     recorded_ms: int | None,
 ) -> Row:
-    """Returns the dictionary with COLUMNS of a payment."""
+    """Returns the record of a payment: a dictionary with COLUMNS."""
     record = record_of(merchant, row, row.amount_sats) | {
         "invoice_id": row.address_invoice_id,
         "invoice_status": row.status,
@@ -121,7 +146,9 @@ def _record(
         record["recorded_at"] = iso_ms(recorded_ms)
     # Only the payment that completed the invoice has the gratuity, so that a sum over
     # the column counts each one once.
-    if Decimal(row.gratuity or 0) and row.tx_hash == row.completed_by:
+    has_gratuity = Decimal(row.gratuity or 0) != 0
+    has_completed = row.tx_hash == row.completed_by
+    if has_gratuity and has_completed:
         record["tip"] = row.gratuity
         record["tip_currency"] = row.invoice_currency
     if outputs:
