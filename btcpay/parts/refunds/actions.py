@@ -32,6 +32,8 @@ class RefundRequest(NamedTuple):
     - `invoice_id`: None if only a shop's plug-in knows what was paid. Then
       `amount_sats` is required.
     - `amount_sats`: the sum of the refund. None means the sum that is left to send back.
+    - `reason`: a text that the payer sees.
+    - `address`: the payer's address; None if the payer shall give it on the refund's page.
     - `id`: the refund's id, derived from a form's id, so that a form that is sent twice
       creates one refund; None if there is no form.
     - `left_sats`: the number of satoshis that were left to send back when the form was
@@ -69,59 +71,59 @@ class RefundRequest(NamedTuple):
 def make(
     db: Database,
     settings: Settings,
-    order: RefundRequest,
+    request: RefundRequest,
     now: datetime,
 ) -> Refund:
-    """Stores a refund and publishes it. If a refund has this `id` already, returns that one.
+    """Stores a refund and publishes it. If a refund has the request's id already, returns that one.
 
     Raises ChangeRefused with the code `nothing_came`, `amount`, `too_much` or
     `changed`, or with another code if the request has an address that cannot be used.
     Raises CommandError if the reason is invalid.
     """
     with db.write():
-        if order.address:
+        if request.address:
+            # `_give_address` needs this lock, which is always taken before the balance's.
             meta.lock(db)
-        balances.lock(db, order.merchant_id)
-        existing = None
-        if order.id:
-            existing = db.get_or_none(queries.BY_ID, id=order.id)
-        if existing:
-            return existing
-        row = _add(db, order, now)
+        balances.lock(db, request.merchant_id)
+        if request.id:
+            existing = db.get_or_none(queries.BY_ID, id=request.id)
+            if existing:
+                return existing
+        row = _add(db, request, now)
         note(db, row, Kind.REFUND_MADE, now)
-        if order.address:
-            return _give_address(db, settings, row, order.address, now)
+        if request.address:
+            return _give_address(db, settings, row, request.address, now)
         return publish_resource(db, RESOURCE, row.id, RefundKind.REQUESTED, now)
 
 
-def _add(db: Database, order: RefundRequest, now: datetime) -> Refund:
+def _add(db: Database, request: RefundRequest, now: datetime) -> Refund:
     """Stores the row of a new refund.
 
     Raises ChangeRefused with the code `nothing_came`, `amount`, `too_much` or
     `changed`, and CommandError if the reason is invalid.
     """
-    total = _sum(db, order)
+    total = _sum(db, request)
     reason = None
-    if order.reason:
-        reason = checked_line("reason", order.reason)
+    if request.reason:
+        reason = checked_line("reason", request.reason)
     asked_amount = None
     asked_currency = None
-    if order.asked:
-        asked_amount = f"{order.asked.amount:f}"
-        asked_currency = order.asked.currency
+    if request.asked:
+        asked_amount = f"{request.asked.amount:f}"
+        asked_currency = request.asked.currency
     return db.get(
         queries.ADD,
-        id=order.id or new_id("rfd"),
-        merchant_id=order.merchant_id,
-        invoice_id=order.invoice_id,
+        id=request.id or new_id("rfd"),
+        merchant_id=request.merchant_id,
+        invoice_id=request.invoice_id,
         status=RefundStatus.REQUESTED,
         amount_sats=total.sats,
         basis=total.basis,
         asked_amount=asked_amount,
         asked_currency=asked_currency,
         reason=reason,
-        store_id=order.store_id,
-        shop_texts=order.shop_texts,
+        store_id=request.store_id,
+        shop_texts=request.shop_texts,
         created_ms=to_ms(now),
     )
 
@@ -137,16 +139,17 @@ class _Sum(NamedTuple):
     basis: sums.Basis | None
 
 
-def _sum(db: Database, order: RefundRequest) -> _Sum:
-    total = _Sum(order.amount_sats or 0, None)
-    if order.invoice_id:
-        total = _sum_of_invoice(db, order, order.invoice_id)
+def _sum(db: Database, request: RefundRequest) -> _Sum:
+    if request.invoice_id:
+        total = _sum_of_invoice(db, request, request.invoice_id)
+    else:
+        total = _Sum(request.amount_sats or 0, basis=None)
     if not 0 < total.sats <= MAX_MONEY_SATS:
         raise ChangeRefused("amount", "there is nothing to send back: say how much")
     return total
 
 
-def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum:
+def _sum_of_invoice(db: Database, request: RefundRequest, invoice_id: str) -> _Sum:
     """Returns the sum of a refund of this invoice.
 
     Raises ChangeRefused with one of these codes:
@@ -164,31 +167,38 @@ def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum
         )
     refunds = sums.refunds_of(db, invoice_id)
     made_sats = sums.total_sats_of(refunds)
-    are_refunds_known = order.made_sats in (None, made_sats)
-    if not are_refunds_known:
+    if request.made_sats is not None and request.made_sats != made_sats:
         raise ChangeRefused(
             "changed", f"refunds of {made_sats} satoshis were made meanwhile"
         )
-    if not order.has_fixed_sum and sums.is_sent_twice(db, invoice_id):
+    if not request.has_fixed_sum and sums.is_sent_twice(db, invoice_id):
         raise ChangeRefused(
             "changed", "a refund of this invoice was sent twice: say how much"
         )
-    if order.amount_sats is None:
+    if request.amount_sats is None:
         invoice = db.get(invoices.WHOLE, id=invoice_id)
         default = sums.default_of(invoice, came_sats, refunds)
-        is_rest_known = order.left_sats in (None, str(default.left_sats))
-        if not is_rest_known:
-            raise ChangeRefused(
-                "changed", f"{default.left_sats} satoshis are left to send back"
-            )
-        total = _Sum(default.left_sats, default.basis)
+        total = _default_sum(request, default)
     else:
-        total = _Sum(order.amount_sats, None)
+        total = _Sum(request.amount_sats, basis=None)
     most_sats = MOST_TIMES * came_sats
     if made_sats + total.sats > most_sats:
         message = f"refunds may sum to {most_sats} satoshis, twice what came"
         raise ChangeRefused("too_much", message)
     return total
+
+
+def _default_sum(request: RefundRequest, default: sums.Default) -> _Sum:
+    """Returns the sum that is left to send back.
+
+    Raises ChangeRefused with the code `changed` if the form has shown another sum.
+    """
+    shown = request.left_sats
+    if shown is not None and shown != str(default.left_sats):
+        raise ChangeRefused(
+            "changed", f"{default.left_sats} satoshis are left to send back"
+        )
+    return _Sum(default.left_sats, default.basis)
 
 
 def give_address(
@@ -222,17 +232,20 @@ def _give_address(
     the same address at the same time.
     """
     to = destination.parse(db, settings.network, text, row.amount_sats)
-    others: Values = {"script": to.script.hex(), "merchant_id": row.merchant_id}
-    if db.get_or_none(queries.WAITS_FOR_OTHERS, **others):
+    script = to.script.hex()
+    refund_of_other = db.get_or_none(
+        queries.WAITS_FOR_OTHERS, script=script, merchant_id=row.merchant_id
+    )
+    if refund_of_other:
         raise ChangeRefused(
             "taken", "another merchant's refund waits for this address: take a new one"
         )
     above_height = blocks.tip_height(db)
-    if above_height is None:
+    if above_height is None:  # no block is known yet, so any block can have the refund
         above_height = -1
     values: Values = {
         "address": to.address,
-        "script": to.script.hex(),
+        "script": script,
         "above_height": above_height,
     }
     return step(db, row, GIVEN, now, values)

@@ -46,13 +46,13 @@ def decide_again(
     invoice_ids: set[str | None] = set()
     for script in sorted(scripts):
         lost_to_script = [output for output in lost_outputs if output.script == script]
-        changed_refunds = _of_script(db, script, lost_to_script, now)
+        changed_refunds = _decide_about(db, script, lost_to_script, now)
         invoice_ids.update(refund.invoice_id for refund in changed_refunds)
     for invoice_id in sorted(filter(None, invoice_ids)):
         try_update_attention(db, settings, invoice_id, now, [])
 
 
-def _of_script(
+def _decide_about(
     db: Database,
     script: str,
     lost_outputs: Sequence[RefundOutput],
@@ -64,31 +64,48 @@ def _of_script(
     to send it a second time now, or no longer does.
     """
     refunds = {row.id: row for row in db.rows(queries.OF_SCRIPT, script=script)}
-    exact_outputs = db.rows(queries.EXACT, script=script)
-    named_outputs = db.rows(queries.NAMED, script=script)
-    outputs = list(dict.fromkeys([*exact_outputs, *named_outputs]))
+    outputs = _outputs_to(db, script)
     decision = decide(list(refunds.values()), outputs)
-    changed_refunds = [
-        row
-        for row in refunds.values()
-        if not _is_sent_by(row, decision.sent.get(row.id))
-    ]
-    changed_outputs = [
-        output
-        for output in (*lost_outputs, *outputs)
-        if output.again_of != decision.repeated.get(output)
-    ]
+    changed_refunds = []
+    for row in refunds.values():
+        if not _is_sent_by(row, decision.sent.get(row.id)):
+            changed_refunds.append(row)
+    changed_outputs = []
+    for output in (*lost_outputs, *outputs):
+        if output.again_of != decision.repeated.get(output):
+            changed_outputs.append(output)
+    # This comes first, since an output can only send a refund whose status is `ready`.
     _undo(db, refunds, changed_refunds, changed_outputs, now)
     for row in changed_refunds:
         if row.id in decision.sent:
             _send(db, row, decision.sent[row.id], now)
     _store_repeats(db, refunds, changed_outputs, decision.repeated, now)
-    repeated_ids: set[str] = set()
-    for output in changed_outputs:
-        for id in (output.again_of, decision.repeated.get(output)):
-            if id is not None:
-                repeated_ids.add(id)
+    repeated_ids = _repeated_ids(changed_outputs, decision.repeated)
     return changed_refunds + [refunds[id] for id in repeated_ids]
+
+
+def _outputs_to(db: Database, script: str) -> list[RefundOutput]:
+    """Returns the stored outputs to this script on which a decision depends, each once."""
+    exact_outputs = db.rows(queries.EXACT, script=script)
+    named_outputs = db.rows(queries.NAMED, script=script)
+    return list(dict.fromkeys([*exact_outputs, *named_outputs]))
+
+
+def _repeated_ids(
+    outputs: Iterable[RefundOutput],
+    repeated: Mapping[RefundOutput, str],
+) -> set[str]:
+    """Returns the ids of the refunds that these outputs seem to send a second time.
+
+    They are the ids that are stored with the outputs, and the new ones in `repeated`.
+    """
+    ids: set[str] = set()
+    for output in outputs:
+        if output.again_of is not None:
+            ids.add(output.again_of)
+        if output in repeated:
+            ids.add(repeated[output])
+    return ids
 
 
 def _is_sent_by(refund: Refund, output: RefundOutput | None) -> bool:
@@ -105,11 +122,15 @@ def _undo(
     changed_outputs: Iterable[RefundOutput],
     now: datetime,
 ) -> None:
-    """Marks changed refunds as not sent, and records that repeated payments have changed."""
+    """Takes back what is stored about the changed refunds and outputs.
+
+    Marks the refunds as not sent. Records in the history that the outputs do not send
+    their refunds a second time.
+    """
     for output in changed_outputs:
         if output.again_of:
             outpoint = (output.txid, output.vout)
-            note(db, refunds[output.again_of], Kind.REFUND_UNDONE, now, outpoint)
+            note(db, refunds[output.again_of], Kind.REFUND_UNDONE, now, by=outpoint)
     for row in changed_refunds:
         if row.tx_hash:
             log.error(
@@ -136,7 +157,8 @@ def _store_repeats(
         db.run(queries.SET_AGAIN, txid=output.txid, vout=output.vout, again_of=id)
         if id:
             log.error("refund %s was sent again, by %s", id, output.txid)
-            note(db, refunds[id], Kind.REFUND_AGAIN, now, (output.txid, output.vout))
+            outpoint = (output.txid, output.vout)
+            note(db, refunds[id], Kind.REFUND_AGAIN, now, by=outpoint)
 
 
 def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> None:
@@ -158,7 +180,7 @@ def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> Non
         "value_at_sending": _worth(output, prices, currency),
         "usd_at_sending": _worth(output, prices, "USD"),
     }
-    step(db, row, SENT, now, columns, (output.txid, output.vout))
+    step(db, row, SENT, now, columns, by=(output.txid, output.vout))
 
 
 def _worth(

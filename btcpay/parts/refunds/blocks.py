@@ -12,7 +12,7 @@ from decimal import Decimal
 from btcpay import hooks
 from btcpay.parts.refunds import queries
 from btcpay.parts.refunds.apply import decide_again
-from btcpay.parts.refunds.decide import WATCHED_BLOCKS, worth_keeping
+from btcpay.parts.refunds.decide import WATCHED_BLOCKS, Paid, worth_keeping
 from btcpay.proofs.block import ProvenBlock
 from btcpay.proofs.document import to_document
 from btcpay.settings.settings import Settings
@@ -20,7 +20,7 @@ from btcpay.values.times import to_ms
 from storage import at_once
 from storage.database import Database, Values, group_by
 
-OutputsByScript = dict[str, list[tuple[int, int, int]]]
+OutputsByScript = dict[str, list[Paid]]
 Prices = Mapping[str, Decimal]
 
 
@@ -31,10 +31,8 @@ def matches(db: Database, height: int, block: ProvenBlock) -> OutputsByScript:
     satoshis. Outputs that the refunds cannot need are left out, since anybody can pay
     to a refund's address in thousands of outputs.
     """
-    since: Values = {"height": height, "since": height - WATCHED_BLOCKS}
-    refunds_by_script = group_by(
-        db.rows(queries.SOUGHT, **since), lambda row: row.script or ""
-    )
+    sought = db.rows(queries.SOUGHT, height=height, since=height - WATCHED_BLOCKS)
+    refunds_by_script = group_by(sought, lambda row: row.script or "")
     outputs_by_script: OutputsByScript = {}
     for script, refunds in refunds_by_script.items():
         outputs = block.contents.outputs_by_script.get(bytes.fromhex(script))
@@ -59,25 +57,34 @@ def connect_block(
     transaction, stores a proof and the prices. `prices` has the price of one bitcoin by
     currency.
     """
-    rows = _output_rows(block, height, matches)
-    texts_by_currency = {code: str(price) for code, price in prices.items()}
     positions = set[int]()
     for outputs in matches.values():
         positions.update(position for position, _vout, _amount_sats in outputs)
+    price_texts = json.dumps({code: str(price) for code, price in prices.items()})
     for position in sorted(positions):
-        txid = block.txid(position)
-        evidence = block.evidence(position)
-        proof = to_document(evidence, txid, b"", settings.network.name, 1)
         db.run(
             queries.ADD_TRANSACTION,
-            txid=txid,
+            txid=block.txid(position),
             block_height=height,
-            document=json.dumps(proof),
-            prices=json.dumps(texts_by_currency),
+            document=_proof_of(block, position, settings.network.name),
+            prices=price_texts,
         )
+    rows = _output_rows(block, height, matches)
     at_once.run(db, queries.ADD_OUTPUT, rows)
     at_once.run(db, queries.MOVE, rows)
     decide_again(db, settings, matches, now)
+
+
+def _proof_of(block: ProvenBlock, position: int, network_name: str) -> str:
+    """Returns the proof, as JSON, that the block has the transaction at this position."""
+    proof = to_document(
+        evidence=block.evidence(position),
+        txid=block.txid(position),
+        script=b"",  # the command `refund proof` adds the refund's script
+        network=network_name,
+        confirmations=1,
+    )
+    return json.dumps(proof)
 
 
 def _output_rows(
@@ -134,8 +141,9 @@ def needs_blocks(db: Database) -> bool:
 
 
 def first_needed_ms(db: Database) -> int | None:
-    """Returns when the first refund was created, in Unix milliseconds; None if none was."""
-    return db.get(queries.FIRST_MADE)[0]
+    """Returns when the first refund was created, in unix milliseconds; None if there is none."""
+    (first_made_ms,) = db.get(queries.FIRST_MADE)
+    return first_made_ms
 
 
 HOOK = hooks.Blocks(

@@ -43,16 +43,16 @@ class RefundPage(Pages):
         try:
             to = destination.parse(self.service.db, network, text, row.amount_sats)
         except ChangeRefused as refusal:
-            return self._refund_page(
-                row, 400, error_code=refusal.code, entry=text[:100]
-            )
+            return self._refusal_page(row, refusal, text)
         return self._refund_page(row, to=to)
 
     def take(self, id: str) -> Response:
-        """Checks the address in the form, and stores it if the form has the field `keep`.
+        """Takes the address in the form, in two requests.
 
-        Without this field, redirects (303) to the page that asks the payer to confirm
-        the address.
+        The first request redirects (303) to the page that asks the payer to confirm the
+        address. The second has the field `keep`: it stores the address and redirects
+        (303) to the refund's progress. If the address is refused, returns the form with
+        the error (400).
         """
         db = self.service.db
         settings = self.service.settings
@@ -62,20 +62,19 @@ class RefundPage(Pages):
         try:
             if "keep" in fields:
                 actions.give_address(db, settings, id, text, self.service.now())
-                return Response(
-                    status=303,
-                    headers={"Location": f"{id}{languages.language_query()}"},
-                )
-            to = destination.parse(db, settings.network, text, row.amount_sats)
+                location = f"{id}{languages.language_query()}"
+            else:
+                to = destination.parse(db, settings.network, text, row.amount_sats)
+                query = {"address": to.address} | languages.language_parameter()
+                location = f"{id}?{urlencode(query)}"
         except ChangeRefused as refusal:
-            return self._refund_page(
-                RESOURCE.get_or_404(db, id),
-                400,
-                error_code=refusal.code,
-                entry=text[:100],
-            )
-        query = urlencode({"address": to.address} | languages.language_parameter())
-        return Response(status=303, headers={"Location": f"{id}?{query}"})
+            # The refusal may say that the refund has changed since it was read above.
+            return self._refusal_page(RESOURCE.get_or_404(db, id), refusal, text)
+        return Response(status=303, headers={"Location": location})
+
+    def _refusal_page(self, row: Refund, refusal: ChangeRefused, text: str) -> Response:
+        """Returns the form with the error, and with the first characters of the refused text."""
+        return self._refund_page(row, 400, error_code=refusal.code, entry=text[:100])
 
     def _refund_page(
         self,
@@ -85,16 +84,15 @@ class RefundPage(Pages):
     ) -> Response:
         brand = self.brand(row.merchant_id)
         with_invoice = self.service.db.get(queries.WITH_INVOICE, id=row.id)
-        network = self.service.settings.network.name
-        template_values = {
+        defaults = {
             "row": row,
             "worth": sums.worth_of(with_invoice),
             "address_to_return_to": self._address_to_return_to(row),
-            "network": network,
+            "network": self.service.settings.network.name,
             "to": None,
             "error_code": "",
-        } | values
-        page = self.page("refund.html", status, brand, **template_values)
+        }
+        page = self.page("refund.html", status, brand, **defaults | values)
         page.headers["Referrer-Policy"] = "strict-origin"  # the path is a secret
         return page
 

@@ -19,14 +19,14 @@ from btcpay.values.errors import CommandError
 from btcpay.values.money import Money, checked_currency, full_btc_text
 
 LIST_COLUMNS = "id merchant status invoice_id amount_sats address tx_hash reason created_at sent_at"
-_SATS = "[default: what was paid too much, else all that came, less other refunds]"
+_SATS_HELP = "[default: what was paid too much, else all that came, less other refunds]"
 CANDIDATE_COLUMNS = "txid vout amount_sats block_height"
 refund = click.Group("refund", help="Refunds, which the merchant's own wallet sends.")
 
 
 @refund.command("create")
 @click.argument("invoice_id", metavar="INVOICE")
-@click.option("--sats", "amount_sats", type=click.IntRange(1), help=_SATS)
+@click.option("--sats", "amount_sats", type=click.IntRange(1), help=_SATS_HELP)
 @click.option(
     "--amount",
     callback=parse_number,
@@ -61,15 +61,15 @@ def create(
         price = live_price(Prices(shell.settings), shell.now, code).in_currency
         amount_sats = sums.sats_at(exact_amount, price)
         asked = Money(exact_amount, code)
-    order = actions.RefundRequest(
-        invoice.merchant_id,
-        invoice.id,
-        amount_sats,
-        reason,
-        address,
+    request = actions.RefundRequest(
+        merchant_id=invoice.merchant_id,
+        invoice_id=invoice.id,
+        amount_sats=amount_sats,
+        reason=reason,
+        address=address,
         asked=asked,
     )
-    row = actions.make(shell.db, shell.settings, order, shell.now)
+    row = actions.make(shell.db, shell.settings, request, shell.now)
     facts = RESOURCE.serialize(shell.settings.base_url, row)
     amount_text = f"{full_btc_text(row.amount_sats)} BTC ({row.amount_sats} sat)"
     shell.answer(facts, f"{row.id}\n{facts['refund_url']}\n{amount_text}")
@@ -113,9 +113,9 @@ def proof(shell: Shell, refund_id: str) -> None:
     if row.tx_hash is None:
         raise CommandError(f"the refund is {row.status}: no block has its transaction")
     transaction = shell.db.get(queries.DOCUMENT, txid=row.tx_hash)
-    Shell(shell.settings, True).answer(
-        json.loads(transaction.document) | {"script": row.script}, None
-    )
+    document = json.loads(transaction.document) | {"script": row.script}
+    # A proof is printed as JSON, whether --json was given or not.
+    Shell(shell.settings, as_json=True).answer(document, None)
 
 
 add_list_and_show(refund, RESOURCE, queries.NEWEST, LIST_COLUMNS)

@@ -7,7 +7,7 @@ from their arguments alone.
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 from btcpay.parts.refunds.models import Refund, RefundOutput
@@ -20,7 +20,7 @@ WATCHED_BLOCKS = 1008
 # about this sum once, or a few times by mistake. Anybody can pay to a public address.
 MOST_UNUSED = 5
 _IN_CHAIN = attrgetter("block_height", "position", "vout", "txid")
-_SATS = itemgetter(2)
+# An output of a block: the transaction's position in the block, the vout, the satoshis.
 Paid = tuple[int, int, int]
 
 
@@ -39,26 +39,32 @@ class Decision(NamedTuple):
 def worth_keeping(sums_sats: Iterable[int], outputs: Sequence[Paid]) -> list[Paid]:
     """Selects from a block's outputs to one script those that refunds may need.
 
-    `sums_sats` has the sum of each refund to this script. `outputs` are tuples: the
-    transaction's position in the block, the vout and the satoshis. The result is in
-    block order. It contains, for each sum:
+    `sums_sats` has the sum of each refund to this script. The result is in block order.
+    It contains, for each sum:
 
     1. one output per refund of exactly this sum, and up to MOST_UNUSED more outputs of
        this sum, which may be repeated payments;
     2. up to MOST_UNUSED outputs with the nearest lower sums, and as many with the
        nearest higher sums, since the merchant may name one of them as the refund.
     """
-    by_sats = sorted(outputs, key=_SATS)
-    sats = [_SATS(output) for output in by_sats]
+    by_sats = sorted(outputs, key=_sats_of)
+    sats = [_sats_of(output) for output in by_sats]
     selection: set[Paid] = set()
-    for sum_sats, refunds in Counter(sums_sats).items():
-        first = bisect_left(sats, sum_sats)
+    for sum_sats, refund_count in Counter(sums_sats).items():
+        start = bisect_left(sats, sum_sats)
         end = bisect_right(sats, sum_sats)
-        exact = by_sats[first:end]
-        selection.update(exact[: refunds + MOST_UNUSED])
-        selection.update(by_sats[max(0, first - MOST_UNUSED) : first])
-        selection.update(by_sats[end : end + MOST_UNUSED])
+        exact = by_sats[start:end]
+        nearest_lower = by_sats[max(0, start - MOST_UNUSED) : start]
+        nearest_higher = by_sats[end : end + MOST_UNUSED]
+        selection.update(exact[: refund_count + MOST_UNUSED])
+        selection.update(nearest_lower)
+        selection.update(nearest_higher)
     return sorted(selection)
+
+
+def _sats_of(output: Paid) -> int:
+    _position, _vout, sats = output
+    return sats
 
 
 def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decision:
@@ -72,17 +78,17 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
     2. The other outputs are processed in chain order. Each output sends the oldest
        refund of exactly its sum that is not sent yet. Its block must be above
        `above_height`, the height of the tip when the payer gave the address.
-    3. An output to which neither rule applies may have sent a refund a second time. It
-       has if its sum is exactly that of a refund which another output has sent, and its
-       block is at most a week of blocks above that output's block.
+    3. An output to which neither rule applies seems to send a refund a second time if
+       its sum is exactly that of a refund that another output sends, and its block is at
+       most a week of blocks above that other output's block.
     4. Outputs to which no rule applies count only if the merchant names them.
     """
     in_order = sorted(outputs, key=_IN_CHAIN)
     outputs_by_refund = _outputs_named(refunds, in_order)
-    used_outputs = set(outputs_by_refund.values())
+    named_outputs = set(outputs_by_refund.values())
     unused: list[RefundOutput] = []
     for output in in_order:
-        if output in used_outputs:
+        if output in named_outputs:
             continue
         same_sum = _refunds_of_sum(refunds, output)
         waiting = [row for row in same_sum if row.id not in outputs_by_refund]
@@ -91,6 +97,7 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
             outputs_by_refund[oldest.id] = output
         else:
             unused.append(output)
+    # Only now is it known which output sends each refund, as rule 3 requires.
     repeated: dict[RefundOutput, str] = {}
     for output in unused:
         refund_id = _id_of_repeated(refunds, output, outputs_by_refund)
@@ -111,21 +118,25 @@ def _outputs_named(
     by_outpoint = {(output.txid, output.vout): output for output in outputs}
     outputs_by_refund: dict[str, RefundOutput] = {}
     for refund in refunds:
-        output = by_outpoint.get((refund.named_txid or "", refund.named_vout or 0))
-        before = by_outpoint.get((refund.tx_hash or "", refund.vout or 0))
-        if output:
-            outputs_by_refund[refund.id] = output
-        elif before and before.block_height == 0:
-            outputs_by_refund[refund.id] = before
+        named = by_outpoint.get((refund.named_txid or "", refund.named_vout or 0))
+        previous = by_outpoint.get((refund.tx_hash or "", refund.vout or 0))
+        if named:
+            outputs_by_refund[refund.id] = named
+        # When the stored chain is deleted, `keep_blocks` sets the height 0.
+        elif previous and previous.block_height == 0:
+            outputs_by_refund[refund.id] = previous
     return outputs_by_refund
 
 
-def _refunds_of_sum(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refund]:
-    """Returns the refunds of exactly this sum whose address was given before the block."""
+def _refunds_of_sum(refunds: Sequence[Refund], output: RefundOutput) -> list[Refund]:
+    """Returns the refunds of exactly the output's sum, which the output may send.
+
+    Their addresses were given before the output's block was known.
+    """
     matching = []
     for refund in refunds:
-        is_older = (refund.above_height or 0) < paid.block_height
-        if is_older and refund.amount_sats == paid.amount_sats:
+        has_later_block = output.block_height > (refund.above_height or 0)
+        if has_later_block and refund.amount_sats == output.amount_sats:
             matching.append(refund)
     return matching
 

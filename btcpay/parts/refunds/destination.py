@@ -64,13 +64,13 @@ def parse(db: Database, network: Network, text: str, amount_sats: int) -> Destin
         raise ChangeRefused(
             "own", "this is an address of this service, not the payer's"
         )
-    least_sats = DUST_LIMITS_SATS[len(script)]
-    if amount_sats < least_sats:
-        message = (
-            f"{amount_sats} satoshis cannot be sent: wallets send at least {least_sats}"
-            " to it"
+    dust_limit_sats = DUST_LIMITS_SATS[len(script)]
+    if amount_sats < dust_limit_sats:
+        raise ChangeRefused(
+            "dust",
+            f"{amount_sats} satoshis cannot be sent: wallets send at least {dust_limit_sats}"
+            " to it",
         )
-        raise ChangeRefused("dust", message)
     return Destination(address_of(script, network), script, _kind_of(script) or "")
 
 
@@ -84,9 +84,17 @@ def _script_of(address: str, network: Network) -> bytes:
     try:
         return script_of(address, network)
     except DecodeError as error:
-        for other in NETWORKS.values():
-            with suppress(DecodeError):
-                script_of(address, other)
-                message = f"this address is for {other.name}, not for {network.name}"
-                raise ChangeRefused("other_network", message) from None
+        other = _network_of(address)
+        if other:
+            message = f"this address is for {other.name}, not for {network.name}"
+            raise ChangeRefused("other_network", message) from None
         raise ChangeRefused("malformed", f"this is no whole address: {error}") from None
+
+
+def _network_of(address: str) -> Network | None:
+    """Returns the first network that has such addresses; None if no network has them."""
+    for network in NETWORKS.values():
+        with suppress(DecodeError):
+            script_of(address, network)
+            return network
+    return None

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from itertools import chain
 
 from btcpay import hooks
 from btcpay.bitcoin.tx import parse_tx
@@ -25,7 +24,7 @@ def records(
     before_ms: int,
     page: int,
 ) -> Iterator[Row]:
-    """Returns the records of the refunds with from_ms <= time of sending < before_ms.
+    """Yields the records of the refunds with from_ms <= time of sending < before_ms.
 
     The times are in unix milliseconds, the sums are negative. `page` is the number of
     rows that one query loads.
@@ -38,8 +37,9 @@ def records(
         merchant_id=merchant.id,
         before=before_ms,
     )
-    rows = chain.from_iterable(pages)
-    return (_record(merchant, row) for row in rows)
+    for rows in pages:
+        for row in rows:
+            yield _record(merchant, row)
 
 
 def _record(merchant: Merchant, row: SentRefund) -> Row:
@@ -72,7 +72,8 @@ def _negative(amount: str | None) -> str | None:
 def labels(db: Database, merchant: Merchant) -> Iterator[Row]:
     """Yields labels (BIP329) for the transactions that sent refunds, and for their inputs."""
     rows = db.rows(sent_queries.LABELED, merchant_id=merchant.id)
-    for txid, refunds in group_by(rows, lambda row: row.tx_hash or "").items():
+    refunds_by_txid = group_by(rows, lambda row: row.tx_hash or "")
+    for txid, refunds in refunds_by_txid.items():
         yield from _labels_of(db, txid, refunds)
 
 
@@ -80,9 +81,9 @@ def _labels_of(db: Database, txid: str, refunds: Sequence[Refund]) -> Iterator[R
     text = "; ".join(f"Refund {row.reason or row.id}" for row in refunds)
     yield label_of("tx", txid, text)
     proof = json.loads(db.get(sent_queries.DOCUMENT, txid=txid).document)
-    raw_tx = bytes.fromhex(proof["payment"]["raw_tx"])
-    for number, _ in enumerate(parse_tx(raw_tx).inputs):
-        yield label_of("input", f"{txid}:{number}", text)
+    tx = parse_tx(bytes.fromhex(proof["payment"]["raw_tx"]))
+    for index in range(len(tx.inputs)):
+        yield label_of("input", f"{txid}:{index}", text)
 
 
 HOOK = hooks.Exports(records=records, labels=labels)

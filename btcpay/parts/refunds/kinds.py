@@ -24,7 +24,14 @@ class RefundKind(Kind):
 
 PROPERTIES = properties_beside(__file__)
 STATE = ("status", "address", "tx_hash", "sent_ms")
-RESOURCE = PartResource("refund", "rfd", RefundKind, queries.BY_ID, STATE, PROPERTIES)
+RESOURCE = PartResource(
+    name="refund",
+    prefix="rfd",
+    kinds=RefundKind,
+    by_id=queries.BY_ID,
+    state=STATE,
+    properties=PROPERTIES,
+)
 
 
 HOOK = hooks.EventKinds(resource=RESOURCE)

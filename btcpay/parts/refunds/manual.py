@@ -18,6 +18,7 @@ from storage.database import Database
 # The maximum number of outputs to choose from. If the wallet has subtracted a fee or
 # rounded, the output is one of those nearest to the refund's sum.
 MOST_CANDIDATES = 5
+HEX_DIGITS = set("0123456789abcdef")
 
 
 class Outpoint(NamedTuple):
@@ -33,7 +34,7 @@ def read_outpoint(text: str) -> Outpoint:
     Raises ChangeRefused with the code `output` if the text has another form.
     """
     txid, _, vout = text.strip().lower().partition(":")
-    is_txid = len(txid) == 64 and not set(txid) - set("0123456789abcdef")
+    is_txid = len(txid) == 64 and set(txid) <= HEX_DIGITS
     is_vout = vout.isascii() and vout.isdecimal() and len(vout) <= 9
     if not (is_txid and is_vout):
         raise ChangeRefused("output", "say the output as TXID:VOUT, such as 70f3...:0")
@@ -50,9 +51,13 @@ def candidates(db: Database, refund: Refund) -> list[RefundOutput]:
     """
     if refund.status != RefundStatus.READY:
         return []
-    there: Any = {"script": refund.script, "above_height": refund.above_height}
-    near: Any = there | {"amount_sats": refund.amount_sats, "limit": MOST_CANDIDATES}
-    outputs = [*db.rows(queries.LESS, **near), *db.rows(queries.MORE, **near)]
+    search: Any = {
+        "script": refund.script,
+        "above_height": refund.above_height,
+        "amount_sats": refund.amount_sats,
+        "limit": MOST_CANDIDATES,
+    }
+    outputs = [*db.rows(queries.LESS, **search), *db.rows(queries.MORE, **search)]
 
     def distance(output: RefundOutput) -> tuple[int, str, int]:
         difference_sats = abs(output.amount_sats - refund.amount_sats)
@@ -83,15 +88,27 @@ def confirm_sent(
             return row
         if row.status != RefundStatus.READY:
             raise ChangeRefused("changed", f"the refund is {row.status}")
-        output: Any = outpoint._asdict()
-        there: Any = {"script": row.script, "above_height": row.above_height}
-        if db.get_or_none(queries.FREE_OUTPUT, **output, **there) is None:
-            message = (
-                "no block has an output of this name that came to the refund's address"
+        script = row.script or ""
+        output = db.get_or_none(
+            queries.FREE_OUTPUT,
+            txid=outpoint.txid,
+            vout=outpoint.vout,
+            script=script,
+            above_height=row.above_height,
+        )
+        if output is None:
+            raise ChangeRefused(
+                "output",
+                "no block has an output of this name that came to the refund's address,"
+                " and that is no refund so far",
             )
-            raise ChangeRefused("output", f"{message}, and that is no refund so far")
-        columns: Any = {"named_txid": outpoint.txid, "named_vout": outpoint.vout}
-        if db.run(queries.NAME_OUTPUT, id=row.id, **columns) != 1:
+        updated_rows = db.run(
+            queries.NAME_OUTPUT,
+            id=row.id,
+            named_txid=outpoint.txid,
+            named_vout=outpoint.vout,
+        )
+        if updated_rows != 1:
             raise ChangeRefused("changed", "the refund has changed meanwhile")
-        decide_again(db, settings, [row.script or ""], now)
+        decide_again(db, settings, [script], now)
         return RESOURCE.find(db, refund_id)

@@ -5,7 +5,6 @@ that the merchant has to send.
 """
 
 from functools import partial
-from typing import Any
 
 from flask import Response
 
@@ -63,12 +62,13 @@ def show(visit: Visit) -> Response:
     The refunds to be sent are sorted oldest first, the others newest first.
     """
     db = visit.service.db
-    root = visit.service.settings.base_url
-    own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
-    ready = db.rows(queries.READY_OF_MERCHANT, **own)
+    base_url = visit.service.settings.base_url
+    ready = _ready_refunds(visit)
     candidates = {row.id: manual.candidates(db, row) for row in ready}
     unsent = [row for row in ready if not candidates[row.id]]
-    others = db.rows(queries.OTHERS_OF_MERCHANT, **own)
+    others = db.rows(
+        queries.OTHERS_OF_MERCHANT, merchant_id=visit.merchant_id, limit=MOST
+    )
     requested = []
     ended = []
     for row in others:
@@ -77,8 +77,9 @@ def show(visit: Visit) -> Response:
         else:
             ended.append(row)
     uris = {row.id: payment_uri(row.address or "", row.amount_sats) for row in ready}
-    urls = {row.id: RESOURCE.url_of(root, row.id) for row in requested}
-    codes = {id: qr_svg(text) for id, text in (uris | urls).items()}
+    urls = {row.id: RESOURCE.url_of(base_url, row.id) for row in requested}
+    qr_texts = uris | urls
+    codes = {id: qr_svg(text) for id, text in qr_texts.items()}
     return visit.page(
         "refunds.html",
         ready=ready,
@@ -94,6 +95,13 @@ def show(visit: Visit) -> Response:
     )
 
 
+def _ready_refunds(visit: Visit) -> list[queries.RefundWith]:
+    """Returns the refunds that the merchant has to send, oldest first, at most MOST."""
+    return visit.service.db.rows(
+        queries.READY_OF_MERCHANT, merchant_id=visit.merchant_id, limit=MOST
+    )
+
+
 def download(visit: Visit) -> Response:
     """Returns a CSV file, with which a wallet sends several refunds by one transaction.
 
@@ -101,9 +109,7 @@ def download(visit: Visit) -> Response:
     is left out: the page of refunds asks the merchant about it.
     """
     db = visit.service.db
-    own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
-    ready = db.rows(queries.READY_OF_MERCHANT, **own)
-    unsent = [row for row in ready if not manual.candidates(db, row)]
+    unsent = [row for row in _ready_refunds(visit) if not manual.candidates(db, row)]
     response = Response(pay_many.lines_of(unsent), mimetype="text/csv")
     name = f"refunds-{visit.now:%Y-%m-%d-%H%M}.csv"
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -121,8 +127,8 @@ def make(visit: Visit, id: str) -> Response:
         return visit.redirect(f"/invoices/{id}", done="refund_changed")
     service = visit.service
     try:
-        order = _order_of(visit, id)
-        actions.make(service.db, service.settings, order, visit.now)
+        request = _request_of(visit, id)
+        actions.make(service.db, service.settings, request, visit.now)
     except AmountRefused as error:
         entry = visit.form.get("amount", "").strip()[:LONGEST_AMOUNT]
         return visit.redirect(
@@ -131,23 +137,23 @@ def make(visit: Visit, id: str) -> Response:
     except (PriceUnavailable, ChangeRefused) as error:
         return visit.redirect(f"/invoices/{id}", done=f"refund_{error.code}")
     except TextRefused as error:
-        sign = {}
+        query = {"done": "refund_reason"}
         if error.sign:
-            sign["sign"] = error.sign
-        return visit.redirect(f"/invoices/{id}", done="refund_reason", **sign)
+            query["sign"] = error.sign
+        return visit.redirect(f"/invoices/{id}", **query)
     return visit.redirect("/refunds", done="made")
 
 
-def _order_of(visit: Visit, invoice_id: str) -> actions.RefundRequest:
-    """Returns the request for a refund that the form makes.
+def _request_of(visit: Visit, invoice_id: str) -> actions.RefundRequest:
+    """Returns the form's request for a refund of this invoice.
 
     Raises AmountRefused, PriceUnavailable or ChangeRefused if the form has an amount of
     money that cannot be read or converted.
     """
     form = visit.form
-    order = actions.RefundRequest(
-        visit.merchant_id,
-        invoice_id,
+    request = actions.RefundRequest(
+        merchant_id=visit.merchant_id,
+        invoice_id=invoice_id,
         reason=form.get("reason", "").strip() or None,
         address=form.get("address"),
         id=f"rfd_{visit.form_secret()[:ID_CHARACTERS]}",
@@ -157,11 +163,11 @@ def _order_of(visit: Visit, invoice_id: str) -> actions.RefundRequest:
     # If the amount is still the one that the form offered, the refund is of exactly what
     # is left.
     if not text or text == form.get("offered"):
-        return order
+        return request
     prices = visit.service.prices
     price = live_price(prices, visit.now, visit.currency).in_currency
     amount = visit.amount(text)
-    return order._replace(
+    return request._replace(
         amount_sats=sums.sats_at(amount, price),
         asked=Money(amount, visit.currency),
     )

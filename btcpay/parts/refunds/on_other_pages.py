@@ -1,19 +1,19 @@
 """The sentences and the card about refunds on the merchant's other pages."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
 from btcpay import hooks
 from btcpay.languages import formats
 from btcpay.parts.refunds import queries, sums
+from btcpay.parts.refunds.models import Refund
 from btcpay.values.money import amount_due, full_btc_text, price_of, value_of
 from btcpay.values.statuses import RefundStatus
 from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
 from btcpay.web.pages.languages import current_language, gettext
 from btcpay.web.pages.visit import Line, Visit
-from storage.database import Values
 from storage.queries.invoices import InvoiceWith
 
 
@@ -29,8 +29,9 @@ def today_lines(counts: Mapping[str, int]) -> list[Line]:
 
 def inbox_lines(visit: Visit) -> list[Line]:
     """Returns a sentence with the number of refunds to be sent; [] if there are none."""
-    own: Values = {"merchant_id": visit.merchant_id}
-    (to_send_count,) = visit.service.db.get(queries.TO_SEND_COUNT, **own)
+    (to_send_count,) = visit.service.db.get(
+        queries.TO_SEND_COUNT, merchant_id=visit.merchant_id
+    )
     return _lines_of(to_send_count)
 
 
@@ -49,27 +50,36 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     Returns no line ([]) if nothing was sent back. A refund counts if
     since_ms <= time of sending < before_ms, in unix milliseconds.
     """
+    rows = visit.service.db.rows(
+        queries.SENT_BETWEEN,
+        merchant_id=visit.merchant_id,
+        since=since_ms,
+        before=before_ms,
+    )
+    if not rows:
+        return []
+    amount_texts = []
+    for currency, amount in _sent_sums(rows).items():
+        if currency == "BTC":
+            amount_texts.append(f"{amount} BTC")
+        else:
+            amount_texts.append(formats.money(amount, currency, current_language()))
+    sentence = gettext("Sent back: %(sums)s", sums=", ".join(amount_texts))
+    return [(sentence, "/refunds", {})]
+
+
+def _sent_sums(refunds: Iterable[Refund]) -> Mapping[str, Decimal]:
+    """Returns the sum that these refunds sent, by currency.
+
+    A refund whose value was not known when it was sent counts in bitcoin ("BTC").
+    """
     sums_by_currency = defaultdict[str, Decimal](Decimal)
-    span: Values = {
-        "merchant_id": visit.merchant_id,
-        "since": since_ms,
-        "before": before_ms,
-    }
-    for row in visit.service.db.rows(queries.SENT_BETWEEN, **span):
+    for row in refunds:
         if row.currency and row.value_at_sending:
             sums_by_currency[row.currency] += Decimal(row.value_at_sending)
         else:
             sums_by_currency["BTC"] += Decimal(full_btc_text(row.sent_sats or 0))
-    texts = []
-    for currency, amount in sums_by_currency.items():
-        if currency == "BTC":
-            texts.append(f"{amount} BTC")
-        else:
-            texts.append(formats.money(amount, currency, current_language()))
-    if not texts:
-        return []
-    sums = ", ".join(texts)
-    return [(gettext("Sent back: %(sums)s", sums=sums), "/refunds", {})]
+    return sums_by_currency
 
 
 def invoice_card(
@@ -120,8 +130,8 @@ def _error_of(visit: Visit) -> str:
     The URL contains the entered amount or the invisible character, not the error's text.
     Otherwise anybody could compose a URL that shows a text of their choice.
     """
-    outcome = visit.query.get("done")
     query = visit.query
+    outcome = query.get("done")
     if outcome == "refund_invalid_request":
         try:
             visit.amount(query.get("amount", ""))

@@ -13,7 +13,8 @@ from storage.database import Database
 def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
     """Returns a line for each of the invoice's refunds that is in a block, in block order.
 
-    Each line has the same sums as the refund's page: money, if its value is known, and bitcoin.
+    Each line has the sums that the refund's page has: the bitcoin, and their value in a
+    currency if it is known.
     """
     language = current_language()
     lines: list[hooks.ReceiptLine] = []
@@ -25,7 +26,10 @@ def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
             money = formats.format_money(worth, language)
             amount = Markup("{} · {}").format(money, amount)
         text = gettext("%(amount)s in block %(height)s", amount=amount, height=height)
-        lines.append(hooks.ReceiptLine(gettext("Sent back"), Markup(text), "refund"))
+        line = hooks.ReceiptLine(
+            term=gettext("Sent back"), text=Markup(text), css_class="refund"
+        )
+        lines.append(line)
     return lines
 
 

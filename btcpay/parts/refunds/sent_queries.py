@@ -11,7 +11,10 @@ from storage.statement import eq, param, rows_as
 
 
 class SentRefund(Refund):
-    """A sent refund with columns of its invoice."""
+    """A sent refund with columns of its invoice; they are None if it has no invoice.
+
+    `created_ms` is the time of the block that has the refund, in unix milliseconds.
+    """
 
     invoice_status: str | None
     reference: str | None
@@ -19,22 +22,21 @@ class SentRefund(Refund):
 
 
 _OWN = eq(Refund.merchant_id) & Refund.sent_ms.is_null(False)
-# Sorts oldest first, by the time of the block in place of the creation time.
+# The columns by which `keyset.newer` sorts: the time of the block takes the place of the
+# creation time.
 _BY_BLOCK = SimpleNamespace(created_ms=Refund.sent_ms, seq=Refund.seq)
+_COLUMNS = [
+    column for column in Refund._meta.sorted_fields if column.name != "created_ms"
+]
 SENT = keyset.newer(
     rows_as(
         SentRefund,
         Refund.select(
-            *(
-                column
-                for column in Refund._meta.sorted_fields
-                if column.name != "created_ms"
-            ),
-            *(
-                Refund.sent_ms.alias("created_ms"),
-                Invoice.status.alias("invoice_status"),
-            ),
-            *(Invoice.reference, Invoice.price_usd),
+            *_COLUMNS,
+            Refund.sent_ms.alias("created_ms"),
+            Invoice.status.alias("invoice_status"),
+            Invoice.reference,
+            Invoice.price_usd,
         )
         .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
         .where(_OWN, Refund.sent_ms < param("before")),

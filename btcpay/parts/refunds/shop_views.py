@@ -108,13 +108,19 @@ def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> J
     made_sats = sums.total_sats_of(sums.refunds_of(service.db, order.id))
     whole = _sum_of_variant(service, order, body, came_sats)
     sats = int(whole.sats * (100 - body["subtractPercentage"]) / 100)
-    new_refund = actions.RefundRequest(store.merchant_id, order.id, sats)
+    subtracted_sats = None
     # A shop repeats a request that has timed out. So earlier refunds are subtracted,
     # unless the request states the sum itself.
     if body["refundVariant"] != "Custom":
         sats = max(0, sats - made_sats)
-        new_refund = new_refund._replace(amount_sats=sats, made_sats=made_sats)
-    new_refund = new_refund._replace(asked=whole.money_of(sats))
+        subtracted_sats = made_sats
+    new_refund = actions.RefundRequest(
+        merchant_id=store.merchant_id,
+        invoice_id=order.id,
+        amount_sats=sats,
+        made_sats=subtracted_sats,
+        asked=whole.money_of(sats),
+    )
     return _create_refund(service, store, body, new_refund, "refundVariant")
 
 
@@ -134,8 +140,16 @@ def _sum_of_variant(
             if "customAmount" not in body:
                 raise ValidationError("is required", "customAmount")
             return _sum_of(service, body["customAmount"], body["customCurrency"])
-    # The received sum is converted to money at the order's price, and the money to satoshis
-    # at the current price.
+        case _:  # CurrentRate, Fiat
+            return _sum_at_current_price(service, order, came_sats)
+
+
+def _sum_at_current_price(service: Service, order: Invoice, came_sats: int) -> _Sum:
+    """Returns the sum that is worth now what the received sum was worth then.
+
+    The received sum is converted to money at the order's price, and the money to
+    satoshis at the current price.
+    """
     currency = amount_due(order).currency
     worth_then = Decimal(came_sats) * price_of(order) / SATS_PER_BTC
     price_now = live_price(service.prices, service.now(), currency).in_currency
@@ -151,7 +165,10 @@ def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
     body = NewPullPayment().load(parse(read_body()))
     whole = _sum_of(service, body["amount"], body["currency"])
     new_refund = actions.RefundRequest(
-        store.merchant_id, None, whole.sats, asked=whole.money_of(whole.sats)
+        merchant_id=store.merchant_id,
+        invoice_id=None,
+        amount_sats=whole.sats,
+        asked=whole.money_of(whole.sats),
     )
     return _create_refund(service, store, body, new_refund, "amount")
 
@@ -170,7 +187,7 @@ def _sum_of(service: Service, amount: Decimal, currency: str) -> _Sum:
         if code != BTC:
             code = checked_currency(code)
         price = live_price(service.prices, service.now(), code)
-        worth_usd(amount, price)
+        worth_usd(amount, price)  # only for its check of the maximum
     except (CommandError, TooMuch) as error:
         raise ValidationError(str(error), "currency") from None
     sats = sums.sats_at(amount, price.in_currency)
@@ -186,14 +203,20 @@ def _create_refund(
     new_refund: actions.RefundRequest,
     field: str,
 ) -> Json:
+    """Creates the refund with the shop's texts, and returns it.
+
+    If it is refused, raises a ValidationError about the request's `field`.
+    """
     texts = {
         name: one_line(body[name], MAX_CHARACTERS["reason"]) or "" for name in TEXTS
     }
-    reason = texts["description"] or texts["name"] or None
-    shop_texts = json.dumps(texts)
-    order = new_refund._replace(reason=reason, store_id=store.id, shop_texts=shop_texts)
+    request = new_refund._replace(
+        reason=texts["description"] or texts["name"] or None,
+        store_id=store.id,
+        shop_texts=json.dumps(texts),
+    )
     try:
-        row = actions.make(service.db, service.settings, order, service.now())
+        row = actions.make(service.db, service.settings, request, service.now())
     except ChangeRefused as refusal:
         raise ValidationError(str(refusal), field) from None
     return show(service, store, row)

@@ -73,8 +73,8 @@ def step(
     not allow the step.
     """
     values = values or {}
-    of_refund: Values = {"id": row.id}
-    if db.run(to.query, **of_refund | values) != 1:
+    parameters: Values = {"id": row.id, **values}
+    if db.run(to.query, **parameters) != 1:
         raise ChangeRefused("changed", f"the refund is {row.status} already")
     sent_sats = values.get("sent_sats", row.sent_sats)
     note(db, row, to.kind, now, by, sent_sats)

@@ -55,19 +55,25 @@ def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> D
     basis: Basis = "all"
     if excess_sats:
         basis = "excess"
+    basis = _earlier_basis(refunds) or basis
+    basis_sats = came_sats
+    if basis == "excess":
+        basis_sats = excess_sats
+    return Default(basis, max(0, basis_sats - total_sats_of(refunds)))
+
+
+def _earlier_basis(refunds: Sequence[Refund]) -> Basis | None:
+    """Returns the basis of the first refund that has one; None if no refund has one."""
     for row in refunds:
         if row.basis:
-            basis = cast(Basis, row.basis)
-            break
-    owed_sats = came_sats
-    if basis == "excess":
-        owed_sats = excess_sats
-    return Default(basis, max(0, owed_sats - total_sats_of(refunds)))
+            return cast(Basis, row.basis)
+    return None
 
 
 def came_sats_of(db: Database, invoice_id: str) -> int:
     """Returns the sum of the invoice's confirmed payments that can be refunded, in satoshis."""
-    return db.get(queries.CAME, invoice_id=invoice_id)[0]
+    (came_sats,) = db.get(queries.CAME, invoice_id=invoice_id)
+    return came_sats
 
 
 def refunds_of(db: Database, invoice_id: str) -> list[queries.RefundWith]:
@@ -91,19 +97,20 @@ def is_sent_twice(db: Database, invoice_id: str) -> bool:
 def worth_of(row: queries.RefundWith) -> Money | None:
     """Returns the value of a refund in a currency, for people to read.
 
-    The value is the amount of money that the request stated. If it stated none, the
-    value is computed at the invoice's exchange rate. Returns None if there is no
-    exchange rate either. If another sum than the refund's was sent, the value is that
-    of the sent sum.
+    The value is the amount of money that the request for the refund stated. If it
+    stated none, the value is computed at the invoice's exchange rate. Returns None if
+    there is no exchange rate either. If another sum than the refund's was sent, returns
+    the value of the sent sum.
     """
     sats = row.sent_sats or row.amount_sats
     if row.asked_amount is not None:
         currency = row.asked_currency or ""
         exact = stored_amount(row.asked_amount) * sats / row.amount_sats
         return Money(round_money(exact, currency), currency)
-    currency = row.invoice_currency or ""
-    price = row.price
-    if row.invoice_amount is None:
+    if row.invoice_amount is not None:
+        currency = row.invoice_currency or ""
+        price = row.price
+    else:  # the invoice has its amount in dollars only, or there is no invoice
         currency = "USD"
         price = row.price_usd
     if price is None:
