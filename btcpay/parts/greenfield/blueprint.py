@@ -30,11 +30,11 @@ OF_WEBHOOKS = "webhooks.canmodifywebhooks"
 OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("GET", "/server/info"): ("", stores.server_info),
     ("GET", "/api-keys/current"): ("", stores.current_key),
-    ("GET", "/stores"): ("canviewstoresettings", lambda *of: [stores.one_store(*of)]),
-    ("GET", STORE): ("canviewstoresettings", stores.one_store),
+    ("GET", "/stores"): ("canviewstoresettings", stores.list_stores),
+    ("GET", STORE): ("canviewstoresettings", stores.get_store),
     ("GET", f"{STORE}/payment-methods"): (
         "canviewstoresettings",
-        lambda *_: stores.METHODS,
+        stores.store_methods,
     ),
     ("GET", f"{STORE}/rates"): ("canviewstoresettings", stores.rates),
     ("POST", INVOICES): ("cancreateinvoice", orders.create_order),
@@ -108,20 +108,21 @@ def _check_permission(service: Service, permission: str, view: View) -> View:
 
     `view` gets the service, the store of the API key, and the rows whose ids are in the
     path. The returned view raises NotFound if a row does not belong to that store, and
-    Forbidden if the key lacks the permission.
+    Forbidden if the key lacks the permission. An empty `permission` requires none.
     """
 
+    # Flask passes the parts of the path: the store's id, and other ids by their prefix.
     def respond(store: str | None = None, **ids: str) -> Response:
-        if store is not None and store != g.caller.store_id:
+        own_store_id = g.caller.store_id
+        if store is not None and store != own_store_id:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
             raise Forbidden(
                 f"this needs a key with the permission {OF_STORE}{permission}"
             )
-        rows: list[Any] = [service.db.get(queries.BY_ID, id=g.caller.store_id)]
-        for prefix, id in ids.items():
-            rows.append(_get_or_404(service, prefix, id))
-        return json_response(view(service, *rows))
+        own_store = service.db.get(queries.BY_ID, id=own_store_id)
+        rows = [_get_or_404(service, prefix, id) for prefix, id in ids.items()]
+        return json_response(view(service, own_store, *rows))
 
     return respond
 
@@ -160,18 +161,19 @@ def error_answer(error: Exception) -> Response:
 def _mistakes(messages: Any, *path: str) -> Iterator[dict[str, str]]:
     """Yields each message with the path of its field.
 
-    If a message is about a whole object (`_schema` in marshmallow), its path is that of
-    the object.
+    `messages` is a list of messages about the field at `path`, or a dict of such lists
+    and dicts by the names of the fields below it. If a message is about a whole object
+    (`_schema` in marshmallow), its path is that of the object.
     """
     if not isinstance(messages, dict):
         for message in messages:
             yield {"path": ".".join(path), "message": str(message)}
         return
-    for name, below in messages.items():
-        below_path = path
+    for name, messages_of_field in messages.items():
+        path_of_field = path
         if name != "_schema":
-            below_path = (*path, str(name))
-        yield from _mistakes(below, *below_path)
+            path_of_field = (*path, str(name))
+        yield from _mistakes(messages_of_field, *path_of_field)
 
 
 HOOK = hooks.Pages(blueprint=blueprint)

@@ -117,31 +117,40 @@ def read_fields(schema: Schema) -> LoadedBody:
     Raises ValidationError if the body is invalid, or if its metadata are too long or
     contain too large a number.
     """
-    body = read_body()
-    value = parse(body)
-    # The body is parsed twice. `parse` keeps every digit of an amount. orjson writes the
+    raw_body = read_body()
+    # The body is parsed twice. `parse` keeps every digit of an amount. orjson keeps the
     # metadata as the request has them, and raises for numbers of so many digits that the
     # schema would need minutes for them.
+    exact_body = parse(raw_body)
     try:
-        orjson_value = orjson.loads(body)
+        body_as_sent = orjson.loads(raw_body)
     except orjson.JSONDecodeError as error:
         raise ValidationError(f"the body cannot be kept: {error}") from None
-    values: dict[str, Any] = schema.load(value)
-    metadata = value_of(orjson_value, "metadata")
+    values: dict[str, Any] = schema.load(exact_body)
+    metadata = value_of(body_as_sent, "metadata")
     if not metadata:
         return LoadedBody(values, None)
+    return LoadedBody(values, _metadata_text(metadata, values.get("metadata")))
+
+
+def _metadata_text(metadata: Any, exact_metadata: Any) -> str:
+    """Returns the metadata as JSON text.
+
+    `exact_metadata` are the same metadata, with each number as a Decimal. Raises
+    ValidationError if the text is too long, or if a number is too large for it.
+    """
     text = orjson.dumps(metadata)
     if len(text) > MAX_METADATA:
         raise ValidationError(f"is longer than {MAX_METADATA} bytes", "metadata")
-    if _is_beyond_64_bits(values.get("metadata")):
+    if _is_beyond_64_bits(exact_metadata):
         raise ValidationError(
             "has a whole number of more than 64 bits: send a text", "metadata"
         )
-    return LoadedBody(values, text.decode())
+    return text.decode()
 
 
 def _is_beyond_64_bits(value: Any) -> bool:
-    """True if the value contains an integer of more than 64 bits.
+    """True if the JSON value is or contains an integer of more than 64 bits.
 
     orjson would round such an integer to a double.
     """
@@ -150,9 +159,9 @@ def _is_beyond_64_bits(value: Any) -> bool:
         fits = -(2**63) <= value < 2**64
         return is_whole and not fits
     if isinstance(value, dict):
-        return any(map(_is_beyond_64_bits, value.values()))
+        return any(_is_beyond_64_bits(each) for each in value.values())
     if isinstance(value, list):
-        return any(map(_is_beyond_64_bits, value))
+        return any(_is_beyond_64_bits(each) for each in value)
     return False
 
 

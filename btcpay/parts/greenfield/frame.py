@@ -20,6 +20,7 @@ from storage.models import Invoice
 
 
 def shop_pages(service: Service) -> Blueprint:
+    """Returns the blueprint of the script, and of BTCPay Server's paths to an invoice."""
     pages = Pages(service)
     script = Path(__file__).with_name("static").joinpath("modal.js").read_text("utf-8")
     blueprint = Blueprint("pages", __name__)
@@ -37,13 +38,15 @@ def shop_pages(service: Service) -> Blueprint:
 
 
 def lead_to_invoice(invoice_id: str = "") -> Response:
+    """Redirects (302) to the page of the invoice whose id is in the path, or in `?id=`.
+
+    Raises NotFound if this is no invoice's id.
+    """
     id = invoice_id or request.args.get("id", "")
     if not is_id("inv", id):
         raise NotFound("there is no such invoice")
-    return Response(
-        status=302,
-        headers={"Location": f"{path_to_root()}pay/{id}{languages.language_query()}"},
-    )
+    location = f"{path_to_root()}pay/{id}{languages.language_query()}"
+    return Response(status=302, headers={"Location": location})
 
 
 def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage.database import Database, Values
+from storage.database import Database
 
 _PORTS = {"http": 80, "https": 443}
 _READ = "canviewinvoices cancreateinvoice"
@@ -69,7 +69,7 @@ def origin_of(url: str) -> str:
 def own_url(url: str, shop_url: str) -> str:
     """Returns the URL if it has the shop's scheme, host and port.
 
-    Raises CommandError if it has others, or if it is invalid.
+    Raises CommandError if one of them differs, or if the URL is invalid.
     """
     if origin_of(url) != origin_of(shop_url):
         raise CommandError(f"is not within {shop_url}")
@@ -81,11 +81,17 @@ def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> st
 
     Raises CommandError if `shop_url` is invalid.
     """
-    shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
-    new: Values = {"id": new_id("store"), "created_ms": to_ms(now)}
+    origin = origin_of(shop_url)
     with db.write():
-        db.run(queries.ADD, **shop | new)
-        store = db.get(queries.OF_SHOP, **shop)
+        # Adds no second store for the same shop.
+        db.run(
+            queries.ADD,
+            id=new_id("store"),
+            merchant_id=merchant_id,
+            shop_url=origin,
+            created_ms=to_ms(now),
+        )
+        store = db.get(queries.OF_SHOP, merchant_id=merchant_id, shop_url=origin)
     return str(store.id)
 
 
@@ -115,11 +121,11 @@ def issue(
         db,
         settings.network,
         merchant_id,
-        "write",
-        plugin,
-        now,
-        store_id,
-        permissions,
+        scope="write",
+        name=plugin,
+        now=now,
+        store_id=store_id,
+        permissions=permissions,
     )
     hints = []
     if _EMPTY in permissions:
@@ -128,7 +134,8 @@ def issue(
         )
     if not settings.greenfield:
         hints.append(OFF)
-    return issued, {"base_url": settings.base_url, "store_id": store_id}, hints
+    named_values = {"base_url": settings.base_url, "store_id": store_id}
+    return issued, named_values, hints
 
 
 HOOK = hooks.ApiKeys(options=OPTIONS, issue=issue)

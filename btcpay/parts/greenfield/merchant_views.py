@@ -15,6 +15,7 @@ from btcpay.parts.greenfield.keys import GRANTABLE, OF_STORE, origin_of, store_o
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
+from btcpay.values.networks import Network
 from btcpay.values.texts import one_line
 from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Visit
@@ -70,22 +71,22 @@ def allow(visit: Visit) -> Response:
     issued = keys.issue(
         db,
         visit.service.settings.network,
-        owner_id,
-        "write",
-        key_request.application,
-        visit.now,
-        store_id,
-        " ".join(key_request.permissions),
+        merchant_id=owner_id,
+        scope="write",
+        name=key_request.application,
+        now=visit.now,
+        store_id=store_id,
+        permissions=" ".join(key_request.permissions),
         characters=visit.form_secret(),
     )
     # The key of this form may have been revoked since it was issued.
     if keys.caller_of(db, issued.secret, visit.now) is None:
         return show_request(visit)
-    form_fields = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
+    key_fields = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
     for permission in key_request.permissions:
-        form_fields.append(("permissions[]", f"{OF_STORE}{permission}:{store_id}"))
+        key_fields.append(("permissions[]", f"{OF_STORE}{permission}:{store_id}"))
     response = visit.page(
-        "authorize.html", key_request=key_request, key_fields=form_fields
+        "authorize.html", key_request=key_request, key_fields=key_fields
     )
     policy = visit.pages.policy(posts_to=key_request.origin)
     response.headers["Content-Security-Policy"] = policy
@@ -93,22 +94,31 @@ def allow(visit: Visit) -> Response:
 
 
 def _read_request(visit: Visit) -> KeyRequest:
-    """Parses the plug-in's request. Raises InvalidRequest if it is invalid.
-
-    The link may come from an attacker. Therefore a URL in the local network is refused,
-    except on regtest. On mainnet, the URL must use https.
-    """
-    network = visit.service.settings.network
+    """Parses the plug-in's request. Raises InvalidRequest if it is invalid."""
     names = ("redirect", "applicationName", "permissions")
     query = parameters(names, request.args.items(multi=True))
     redirect = query.get("redirect", [""])[0]
-    application = one_line(query.get("applicationName", [""])[0], MAX_NAME_CHARACTERS)
-    requested_names = set(query.get("permissions", ()))
+    name = query.get("applicationName", [""])[0]
+    requested = set(query.get("permissions", ()))
     permissions = [
-        name for name in GRANTABLE.split() if OF_STORE + name in requested_names
+        permission
+        for permission in GRANTABLE.split()
+        if f"{OF_STORE}{permission}" in requested
     ]
     if not permissions:
         raise InvalidRequest("the shop asks for no permission that there is")
+    origin = _checked_origin(redirect, visit.service.settings.network)
+    application = one_line(name, MAX_NAME_CHARACTERS) or origin
+    return KeyRequest(redirect, origin, permissions, application)
+
+
+def _checked_origin(redirect: str, network: Network) -> str:
+    """Returns the scheme, host and port of the URL to which the key shall be sent.
+
+    Raises InvalidRequest if the URL is refused. The link may come from an attacker.
+    Therefore a URL in the local network is refused, except on regtest. On mainnet, the
+    URL must use https.
+    """
     try:
         origin = origin_of(redirect)
         webhook_url(origin, network)
@@ -118,7 +128,7 @@ def _read_request(visit: Visit) -> KeyRequest:
         raise InvalidRequest(
             "the shop is on this machine's own network: `blocktill key issue --for`"
         )
-    return KeyRequest(redirect, origin, permissions, application or origin)
+    return origin
 
 
 HOOK = hooks.MerchantViews(views=views)

@@ -75,6 +75,7 @@ def order_of(
     order_id = order_id_of(metadata)
     return_url = _return_url(store, checkout, order_id)
     _require_bitcoin(checkout.get("paymentMethods", ()))
+    # What the shop has sent, in its own form: responses and the page show it again.
     shop_order = {"amount": f"{fields['amount']:f}", "currency": code}
     for name in _PAGE_FIELDS:
         if name in checkout:
@@ -94,8 +95,13 @@ def order_of(
         "shop_order": json.dumps(shop_order),
         "metadata": metadata_text,
     }
-    life = timedelta(minutes=checkout.get("expirationMinutes", usual_min))
-    return Order(store.merchant_id, money.amount, life, details, money.currency)
+    return Order(
+        merchant_id=store.merchant_id,
+        amount=money.amount,
+        life=timedelta(minutes=checkout.get("expirationMinutes", usual_min)),
+        details=details,
+        currency=money.currency,
+    )
 
 
 def _return_url(
@@ -137,15 +143,17 @@ def _money(code: str, amount: Decimal) -> Money:
 
     Raises ValidationError if the currency is unknown or the amount is out of range.
     """
-    most, unit = _IN_BITCOIN.get(code, (MAX_AMOUNT, None))
-    if unit is None:
+    if code in _IN_BITCOIN:
+        most, unit = _IN_BITCOIN[code]
+        if amount % unit:
+            raise ValidationError("has a part of a satoshi", "amount")
+    else:
         check_field("currency", checked_currency, code)
+        most = MAX_AMOUNT
+        unit = unit_of(code)
         amount = round_money(amount, code)
-    elif amount % unit:
-        raise ValidationError("has a part of a satoshi", "amount")
     if not 0 < amount <= most:
-        least = unit or unit_of(code)
-        raise ValidationError(f"is not from {least:f} to {most:,} {code}", "amount")
+        raise ValidationError(f"is not from {unit:f} to {most:,} {code}", "amount")
     if code == SATS:
         return Money(amount * SMALLEST, BTC)
     return Money(amount, code)

@@ -62,18 +62,22 @@ def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
     Archived orders are left out.
     """
     filters = load_filters(bodies.OrderFilters(), request.args.items(multi=True))
-    db = service.db
-    tolerance = service.settings.underpayment_tolerance_percent
+    tolerance_percent = service.settings.underpayment_tolerance_percent
     query = queries.ORDERS
-    values = Values(store_id=store.id, tolerance_percent=str(tolerance))
-    values["texts"] = blocks.json_keys(filters["status"])
+    values: Values = {
+        "store_id": store.id,
+        "tolerance_percent": str(tolerance_percent),
+        "texts": blocks.json_keys(filters["status"]),
+        "limit": min(filters["take"], MOST_LISTED),
+        "offset": filters["skip"],
+    }
     if "orderId" in filters:
         query = queries.ORDERS_OF_NUMBERS
+        # Stored order numbers are cut to this length too.
         numbers = [number[: new_order.MAX_NUMBER] for number in filters["orderId"]]
         values["numbers"] = blocks.json_keys(numbers)
-    values["limit"] = min(filters["take"], MOST_LISTED)
-    values["offset"] = filters["skip"]
-    return [get_order(service, store, row) for row in db.rows(query, **values)]
+    rows = service.db.rows(query, **values)
+    return [get_order(service, store, row) for row in rows]
 
 
 def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
@@ -121,21 +125,21 @@ def plug_in_status(row: Invoice, rules: Rules) -> tuple[str, str]:
     A payment after the expiry is PaidLate only if the confirmed payments are enough,
     since OpenCart completes the order then.
     """
-    received_sats = row.received_sats
-    all_sats = received_sats + row.unapplied_sats
     status = row.status
     amount_sats = row.amount_sats
+    received_sats = row.received_sats
+    late_sats = row.unapplied_sats  # late payments do not apply to an expired order
     percent = rules.tolerance_percent
     if status == InvoiceStatus.CANCELED:
         return "Invalid", "Marked"
     if status == InvoiceStatus.EXPIRED:
-        if not missing_sats(status, amount_sats, row.unapplied_sats, percent):
+        if not missing_sats(status, amount_sats, late_sats, percent):
             return "Expired", "PaidLate"
-        return "Expired", _detail("PaidPartial", all_sats > 0)
+        return "Expired", _detail("PaidPartial", received_sats + late_sats > 0)
     if status == InvoiceStatus.PAID:
         if row.settled_reason:
             return "Settled", "Marked"
-        return "Settled", _detail("PaidOver", all_sats > amount_sats)
+        return "Settled", _detail("PaidOver", received_sats + late_sats > amount_sats)
     if missing_sats(status, amount_sats, received_sats, percent):
         return "New", _detail("PaidPartial", received_sats > 0)
     return "Processing", _detail("PaidOver", received_sats > amount_sats)
@@ -200,12 +204,15 @@ def order_methods(
     order: Invoice,
 ) -> list[Json]:
     """Returns the order's only payment method, with its address, sums and payments."""
-    percent = rules_for(service.settings, order).tolerance_percent
+    due_sats = missing_sats(
+        status=order.status,
+        amount_sats=order.amount_sats,
+        received_sats=order.received_sats,
+        tolerance_percent=rules_for(service.settings, order).tolerance_percent,
+    )
+    due = full_btc_text(due_sats)
     outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)
     received = full_btc_text(sum(output.amount_sats for output in outputs))
-    due = full_btc_text(
-        missing_sats(order.status, order.amount_sats, order.received_sats, percent)
-    )
     shop_order = json.loads(order.shop_order or "{}")
     rate = str(price_of(order))
     if shop_order["currency"] in (orders.BTC, new_order.SATS):

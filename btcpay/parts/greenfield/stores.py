@@ -45,20 +45,20 @@ def server_info(service: Service, store: queries.OfMerchant) -> Json:
     the same.
     """
     state = state_in(service.db, service.settings, service.now())
-    is_found = state.payments == GREEN
+    finds_payments = state.payments == GREEN
     height = 0
     if state.progress:
         height = state.progress.height
     bitcoin = {
         "paymentMethodId": "BTC-CHAIN",
         "cryptoCode": "BTC",
-        "available": is_found,
+        "available": finds_payments,
     }
     return {
         "version": f"{REPORTED_VERSION}+{__version__}",
         "onion": None,
         "supportedPaymentMethods": ["BTC"],
-        "fullySynched": is_found,
+        "fullySynched": finds_payments,
         "syncStatus": [bitcoin | {"chainHeight": height, "syncHeight": height}],
     }
 
@@ -78,7 +78,13 @@ def current_key(service: Service, store: queries.OfMerchant) -> Json:
     }
 
 
-def one_store(service: Service, store: queries.OfMerchant) -> Json:
+def list_stores(service: Service, store: queries.OfMerchant) -> list[Json]:
+    """Returns the only store that an API key has access to."""
+    return [get_store(service, store)]
+
+
+def get_store(service: Service, store: queries.OfMerchant) -> Json:
+    """Returns the store with the settings that apply to its orders, in Greenfield's form."""
     settings = service.settings
     confirmations = settings.confirmations.for_usd(Decimal(0))
     return {
@@ -92,6 +98,11 @@ def one_store(service: Service, store: queries.OfMerchant) -> Json:
         "paymentTolerance": Fragment(str(settings.underpayment_tolerance_percent)),
         "archived": False,
     }
+
+
+def store_methods(service: Service, store: queries.OfMerchant) -> Json:
+    """Returns the payment methods of a store, by name. The only one is bitcoin."""
+    return METHODS
 
 
 def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
@@ -121,20 +132,23 @@ def list_webhooks(service: Service, store: queries.OfMerchant) -> list[Json]:
     return [get_webhook(service, store, row) for row in rows]
 
 
-def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
+def get_webhook(service: Service, store: queries.OfMerchant, webhook: Receiver) -> Json:
     """Returns a webhook without its secret, which only `add_webhook` returns.
 
     `automaticRedelivery` is always true, since failed deliveries are always retried.
     """
     types = []
-    if hook.kinds:
-        types = json.loads(hook.kinds)
+    if webhook.kinds:
+        types = json.loads(webhook.kinds)
     return {
-        "id": hook.id,
-        "enabled": hook.disabled_ms is None,
+        "id": webhook.id,
+        "enabled": webhook.disabled_ms is None,
         "automaticRedelivery": True,
-        "url": hook.url,
-        "authorizedEvents": {"everything": hook.kinds is None, "specificEvents": types},
+        "url": webhook.url,
+        "authorizedEvents": {
+            "everything": webhook.kinds is None,
+            "specificEvents": types,
+        },
     }
 
 
@@ -148,24 +162,28 @@ def add_webhook(service: Service, store: queries.OfMerchant) -> Json:
     return get_webhook(service, store, row) | {"secret": row.secret}
 
 
-def change_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
-    return get_webhook(service, store, _store_webhook(service, store, hook))
+def change_webhook(
+    service: Service, store: queries.OfMerchant, webhook: Receiver
+) -> Json:
+    return get_webhook(service, store, _store_webhook(service, store, webhook))
 
 
-def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
+def remove_webhook(
+    service: Service, store: queries.OfMerchant, webhook: Receiver
+) -> Json:
     """Removes the webhook, and with it the deliveries that are not sent yet."""
-    service.db.run(receivers.REMOVE, id=hook.id)
+    service.db.run(receivers.REMOVE, id=webhook.id)
     return {}
 
 
 def _store_webhook(
     service: Service,
     store: queries.OfMerchant,
-    hook: Receiver | None,
+    webhook: Receiver | None,
 ) -> Receiver:
     """Stores the webhook in the request, and returns its row.
 
-    The new values replace `hook`. If that is None, they replace the webhook with the
+    The new values replace `webhook`. If that is None, they replace the webhook with the
     same URL, if there is one. Raises ValidationError if a field is invalid, or if the
     merchant has too many webhooks.
     """
@@ -180,10 +198,10 @@ def _store_webhook(
         disabled_ms = now_ms
         disabled_reason = "its plug-in has switched it off"
     secret = fields.get("secret")
-    if not secret and hook:
-        secret = hook.secret
+    if not secret and webhook:
+        secret = webhook.secret
     with service.db.write():
-        id = _free_webhook_id(service, store, hook, url)
+        id = _claim_id(service, store, webhook, url)
         service.db.run(
             queries.PUT_WEBHOOK,
             id=id,
@@ -200,27 +218,28 @@ def _store_webhook(
         return service.db.get(receivers.BY_ID, id=id)
 
 
-def _free_webhook_id(
+def _claim_id(
     service: Service,
     store: queries.OfMerchant,
-    hook: Receiver | None,
+    webhook: Receiver | None,
     url: str,
 ) -> str:
-    """Returns the id under which the webhook with this URL is stored.
+    """Returns the id under which the webhook with this URL is to be stored.
 
-    It is the id of `hook`, else that of the webhook with the same URL, else a new one.
+    It is the id of `webhook`, else that of the webhook with the same URL, else a new one.
     Another webhook with the same URL is removed. Raises ValidationError if the merchant
     has too many webhooks.
     """
     db = service.db
+    # Behind this lock, two requests with the same URL store one webhook.
     db.get(merchants.LOCKED, id=store.merchant_id)
     rows = db.rows(queries.WEBHOOKS, store_id=store.id)
     ids_with_url = [row.id for row in rows if row.url == url]
-    if hook:
+    if webhook:
         for id in ids_with_url:
-            if id != hook.id:
+            if id != webhook.id:
                 db.run(receivers.REMOVE, id=id)
-        return hook.id
+        return webhook.id
     if ids_with_url:
         return ids_with_url[0]
     bodies.check_field("url", require_room, db, store.merchant_id)

@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -33,7 +33,13 @@ WEBHOOKS = (
     " InvoiceSettled InvoiceExpired InvoiceInvalid"
 )
 ENDED = (InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED)
-Webhooks = list[tuple[str, dict[str, Any]]]
+
+
+class Webhook(NamedTuple):
+    """A webhook to send: its name in Greenfield, and the fields that not all webhooks have."""
+
+    name: str
+    fields: dict[str, Any]
 
 
 class Greenfield(Transport):
@@ -56,8 +62,10 @@ class Greenfield(Transport):
         if not event.invoice_id or not is_of_store:
             return
         webhooks = webhooks_of(EventKind(event.kind), state, None)
-        for place, (webhook, _) in enumerate(webhooks):
-            yield NewDelivery(webhook, f"{event.id} {place} {webhook}", line=about.id)
+        for place, webhook in enumerate(webhooks):
+            # `adapt` parses this text.
+            about_text = f"{event.id} {place} {webhook.name}"
+            yield NewDelivery(webhook.name, about_text, line=about.id)
 
     def adapt(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """Returns the event with the content of Greenfield's webhook as its data.
@@ -68,7 +76,7 @@ class Greenfield(Transport):
         invoice = db.get(
             queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or ""
         )
-        place, _, webhook = row.about.removeprefix(f"{row.id} ").partition(" ")
+        place, _, name = row.about.removeprefix(f"{row.id} ").partition(" ")
         state: Mapping[str, Any] = {}
         if row.state is not None:
             state = state_of(row)
@@ -77,14 +85,14 @@ class Greenfield(Transport):
             "webhookId": receiver.id,
             "originalDeliveryId": f"{row.id}.{place}.1",
             "isRedelivery": bool(row.attempts),
-            "type": webhook,
+            "type": name,
             "timestamp": row.happened_ms // 1000,
             "storeId": receiver.store_id,
             "invoiceId": invoice.id,
             "metadata": orjson.loads(invoice.metadata or "{}"),
         }
-        flags = dict(webhooks_of(event.kind, state, invoice)).get(webhook, {})
-        return replace(event, data=content | flags)
+        fields_by_name = dict(webhooks_of(event.kind, state, invoice))
+        return replace(event, data=content | fields_by_name.get(name, {}))
 
     def send(
         self,
@@ -106,44 +114,56 @@ def webhooks_of(
     kind: Kind,
     state: Mapping[str, Any],
     invoice: Invoice | None,
-) -> Webhooks:
+) -> list[Webhook]:
     """Returns the webhooks to send for an event, in order.
 
-    Each webhook is a pair: its name in Greenfield, and a dict of the fields that not
-    all webhooks have. Which webhooks are sent depends on the kind of the event, and on
-    `state`, the invoice's state that was stored with the event. `invoice` is the
-    current row, from which some values of the fields come; None if the caller needs
-    only the names.
+    Which ones these are depends on the kind of the event, and on `state`, the invoice's
+    state that was stored with the event. `invoice` is the current row, from which some
+    values of the fields come; None if the caller needs only the names.
     """
-    over = {"overPaid": False}
+    is_overpaid = False
     is_marked = False
     if invoice:
-        over = {"overPaid": _paid_sats(state) > invoice.amount_sats}
+        is_overpaid = _paid_sats(state) > invoice.amount_sats
         is_marked = bool(invoice.settled_reason)
-    payment = {
+    match kind:
+        case EventKind.INVOICE_CREATED:
+            return [Webhook("InvoiceCreated", {})]
+        case EventKind.INVOICE_PAYMENT_SEEN:
+            return _payment_seen(state, is_overpaid)
+        case EventKind.PAYMENT_RECEIVED:
+            settled = Webhook("InvoicePaymentSettled", _payment_fields(state))
+            if state.get("is_first_seen"):
+                return [*_payment_seen(state, is_overpaid), settled]
+            return [settled]
+        case EventKind.INVOICE_PAID:
+            fields = {"overPaid": is_overpaid, "manuallyMarked": is_marked}
+            return [Webhook("InvoiceSettled", fields)]
+        case EventKind.INVOICE_EXPIRED:
+            is_partly_paid = state.get("received_sats", 0) > 0
+            return [Webhook("InvoiceExpired", {"partiallyPaid": is_partly_paid})]
+        case EventKind.INVOICE_CANCELED:
+            return [Webhook("InvoiceInvalid", {"manuallyMarked": True})]
+        case EventKind.INVOICE_REOPENED:
+            return [Webhook("InvoiceInvalid", {"manuallyMarked": False})]
+        case _:
+            return []
+
+
+def _payment_seen(state: Mapping[str, Any], is_overpaid: bool) -> list[Webhook]:
+    """Returns the webhooks about a payment that does not count yet."""
+    webhooks = [Webhook("InvoiceReceivedPayment", _payment_fields(state))]
+    if state.get("status") == InvoiceStatus.OPEN and state.get("missing_sats") == 0:
+        webhooks.append(Webhook("InvoiceProcessing", {"overPaid": is_overpaid}))
+    return webhooks
+
+
+def _payment_fields(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "afterExpiration": state.get("status") in ENDED,
         "paymentMethod": "BTC",
         "paymentMethodId": "BTC-CHAIN",
     }
-    payment_seen: Webhooks = [("InvoiceReceivedPayment", payment)]
-    if state.get("status") == InvoiceStatus.OPEN and state.get("missing_sats") == 0:
-        payment_seen.append(("InvoiceProcessing", over))
-    payment_received: Webhooks = []
-    if state.get("is_first_seen"):
-        payment_received += payment_seen
-    payment_received.append(("InvoicePaymentSettled", payment))
-    settled = over | {"manuallyMarked": is_marked}
-    expired = {"partiallyPaid": state.get("received_sats", 0) > 0}
-    webhooks: dict[Kind, Webhooks] = {
-        EventKind.INVOICE_CREATED: [("InvoiceCreated", {})],
-        EventKind.INVOICE_PAYMENT_SEEN: payment_seen,
-        EventKind.PAYMENT_RECEIVED: payment_received,
-        EventKind.INVOICE_PAID: [("InvoiceSettled", settled)],
-        EventKind.INVOICE_EXPIRED: [("InvoiceExpired", expired)],
-        EventKind.INVOICE_CANCELED: [("InvoiceInvalid", {"manuallyMarked": True})],
-        EventKind.INVOICE_REOPENED: [("InvoiceInvalid", {"manuallyMarked": False})],
-    }
-    return webhooks.get(kind, [])
 
 
 def _paid_sats(state: Mapping[str, Any]) -> int:
