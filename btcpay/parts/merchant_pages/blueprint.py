@@ -57,7 +57,7 @@ from btcpay.web.pages.render import Pages, View
 from btcpay.web.paths import add_pages, add_path, redirect_to_page, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
-from storage.queries import sessions as stored
+from storage.queries import sessions as session_queries
 
 TILL = f"{ROOT}/till"  # a till-only session may use only this path and those below it
 
@@ -76,7 +76,8 @@ def _isolate(response: Response) -> Response:
 def _keep_to_till() -> None:
     """Raises Forbidden if a till-only session requests a page that is not part of the till."""
     rule = str(request.url_rule)
-    if g.caller.till_only and rule != TILL and not rule.startswith(f"{TILL}/"):
+    is_of_till = rule == TILL or rule.startswith(f"{TILL}/")
+    if g.caller.till_only and not is_of_till:
         raise Forbidden("this device opens the till alone")
 
 
@@ -152,17 +153,20 @@ def blueprint(service: Service) -> Blueprint | None:
         return None
     discard_idle(service.settings)
     pages = Pages(service, (), "merchant/message.html", "merchant.css")
-    part = Blueprint("merchant", __name__, template_folder="templates")
-    part.register_error_handler(Exception, pages.error_page)
-    part.after_request(pages.add_security_headers)
-    part.after_request(_isolate)
-    part.register_blueprint(_open_pages(service, pages))
-    part.register_blueprint(_session_pages(service, pages))
-    return part
+    outer = Blueprint("merchant", __name__, template_folder="templates")
+    outer.register_error_handler(Exception, pages.error_page)
+    outer.after_request(pages.add_security_headers)
+    outer.after_request(_isolate)
+    outer.register_blueprint(_open_pages(service, pages))
+    outer.register_blueprint(_session_pages(service, pages))
+    return outer
 
 
 def _open_pages(service: Service, pages: Pages) -> Blueprint:
-    """Returns the blueprint of the pages that need no session. Not all are below ROOT."""
+    """Returns the blueprint of the pages that need no session.
+
+    The path of one of them, a file for the accountant, is not below ROOT.
+    """
     blueprint = Blueprint("open", __name__)
     login = LoginViews(service, pages)
     password = PasswordViews(service, pages)
@@ -187,7 +191,10 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
 
 
 def _log_in(service: Service, login: LoginViews, password: PasswordViews) -> Response:
-    """Handles the login page's two forms: one has a password, one requests a mailed link."""
+    """Handles the login page's two forms: one has a password, one requests a mailed link.
+
+    If no owner's password is set, the page never has the first form.
+    """
     refuse_other_sites(service)
     form = read_form()
     if "address" in form or not service.owner_password.is_set:
@@ -226,6 +233,7 @@ def _respond(service: Service, pages: Pages, view: View, **values: str) -> Respo
     if request.method == "POST" and not visit.is_own_form():
         raise Forbidden("this form is not of this session")
     response = view(visit, **values)
+    # A view of a POST may have replaced or deleted the cookie, which must stay so.
     if request.method != "POST":
         set_session_cookie(service, response, secret)
     return response
@@ -247,8 +255,9 @@ def _session(service: Service) -> queries.Session:
             service.db, queries.SESSION, secret, now, service.owner_password.scrypt
         )
     if session:
-        service.notes.note(stored.USED, session.id, now)
+        service.notes.note(session_queries.USED, session.id, now)
         return session
+    # A wrong secret may be a guess. A visitor without a cookie has guessed nothing.
     if secret:
         count_request(service, failed_auth_windows())
     else:

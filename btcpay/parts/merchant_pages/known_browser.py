@@ -24,7 +24,7 @@ def known_id(service: Service) -> str | None:
     A cookie that was set after a login with a former password is invalid.
     """
     cookie = request.cookies.get(_name(service))
-    # If there is no signing key, no cookie was ever signed. The key is not created here.
+    # If there is no signing key, no cookie was ever signed. Reading a cookie creates no key.
     if not cookie or meta.get(service.db, meta.Key.COOKIE_KEY) is None:
         return None
     try:
@@ -51,9 +51,15 @@ def remember(service: Service, response: Response) -> None:
 
 
 def _signer(service: Service) -> URLSafeSerializer:
-    unused = random_base62(SECRET_CHARACTERS)
+    """Returns the signer of the cookie.
+
+    The hash of the owner's password is in its salt. So a new password makes all former
+    cookies invalid.
+    """
+    new_key = random_base62(SECRET_CHARACTERS)
+    key = meta.keep(service.db, meta.Key.COOKIE_KEY, new_key)
     return URLSafeSerializer(
-        meta.keep(service.db, meta.Key.COOKIE_KEY, unused),
+        key,
         salt=f"known browser {service.owner_password.scrypt}",
         signer_kwargs={"digest_method": hashlib.sha256},
     )

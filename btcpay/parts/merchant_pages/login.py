@@ -17,7 +17,7 @@ from btcpay.values.times import to_ms
 from btcpay.web.admission import count_request, failed_auth_windows, refuse_other_sites
 from btcpay.web.pages.render import Pages
 from btcpay.web.service import Service
-from storage.queries import sessions as stored
+from storage.queries import sessions as session_queries
 from storage.queries.deliveries import ASK_LOGIN
 
 GONE = 410
@@ -42,21 +42,28 @@ class LoginViews:
     def log_in(self, secret: str) -> Response:
         """Uses up the link, and opens a session.
 
-        If the browser is logged in already, the new session replaces the former one.
+        If the browser is logged in already, the new session replaces the former one. If
+        the link is invalid, shows a page that says so.
         """
-        refuse_other_sites(self._service)
+        service = self._service
+        refuse_other_sites(service)
         # This comes first, so that an invalid link causes no write to the database.
         login = self._login_of(secret)
         if login is None:
             return self._login_page(None)
-        service = self._service
-        former = session_secret(self._service)
-        browser = request.headers.get("User-Agent", "")
-        opened = sessions.log_in(service.db, secret, former, browser, service.now())
+        new_secret = sessions.log_in(
+            service.db,
+            secret,
+            former=session_secret(service),
+            browser=request.headers.get("User-Agent", ""),
+            now=service.now(),
+        )
         # Another browser has used the link in the meantime.
-        if opened is None:
+        if new_secret is None:
             return self._login_page(None)
-        return self._enter(opened, "/till" if login.till_only else "")
+        if login.till_only:
+            return enter(service, new_secret, "/till")
+        return enter(service, new_secret)
 
     def mail_link(self, form: FormFields) -> Response:
         """Requests a mail with a login link for the e-mail address in the form.
@@ -65,7 +72,7 @@ class LoginViews:
         So neither the response nor its duration reveals whether the address is a
         merchant's.
         """
-        with suppress(ValueError):
+        with suppress(ValueError):  # the text is no e-mail address
             to = checked_address(form.get("address", "").strip()).lower()
             self._service.notes.note(ASK_LOGIN, to, self._service.now())
         return Response(status=303, headers={"Location": address("/login/mailed")})
@@ -76,7 +83,7 @@ class LoginViews:
     def show_logged_out(self) -> Response:
         return self._pages.page("merchant/logged_out.html")
 
-    def _login_of(self, secret: str) -> stored.Login | None:
+    def _login_of(self, secret: str) -> session_queries.Login | None:
         """Returns the login that the link offers, without using up the link.
 
         Returns None if the link is invalid, and counts this as a failed login. Raises
@@ -84,23 +91,17 @@ class LoginViews:
         """
         now_ms = to_ms(self._service.now())
         login = self._service.db.get_or_none(
-            stored.LOGIN, secret_sha256=sha256_of(secret), now=now_ms
+            session_queries.LOGIN, secret_sha256=sha256_of(secret), now=now_ms
         )
         if login is None:
             count_request(self._service, failed_auth_windows())
         return login
 
-    def _login_page(self, login: stored.Login | None) -> Response:
+    def _login_page(self, login: session_queries.Login | None) -> Response:
         status = 200
         if login is None:
             status = GONE
-        return self._page("login.html", status, login=login)
-
-    def _page(self, template: str, status: int = 200, **values: Any) -> Response:
-        return page_of_secret(self._pages, template, status, **values)
-
-    def _enter(self, opened: str, path: str = "") -> Response:
-        return enter(self._service, opened, path)
+        return page_of_secret(self._pages, "login.html", status, login=login)
 
 
 def page_of_secret(
@@ -111,19 +112,19 @@ def page_of_secret(
 ) -> Response:
     """Returns a page whose URL contains a secret.
 
-    A header of the response keeps the browser from sending the URL to other sites (as
-    Referer), which could log it.
+    The response has a header with which the browser sends no other site the URL (as
+    Referer). Otherwise that site could log the secret.
     """
     page = pages.page(f"merchant/{template}", status, **values)
     page.headers["Referrer-Policy"] = "strict-origin"
     return page
 
 
-def enter(service: Service, opened: str, path: str = "") -> Response:
+def enter(service: Service, secret: str, path: str = "") -> Response:
     """Redirects to a merchant's page, and sets the cookie of the new session.
 
-    `opened` is the session's secret, `path` the path of the page below ROOT.
+    `secret` is the session's secret, `path` the path of the page below ROOT.
     """
     response = Response(status=303, headers={"Location": address(path)})
-    set_session_cookie(service, response, opened)
+    set_session_cookie(service, response, secret)
     return response

@@ -11,6 +11,7 @@ from btcpay.parts.merchant_pages.queries import Session, inbox_column
 from btcpay.settings.settings import Settings
 from btcpay.web.pages.languages import gettext
 
+# The `d` attributes of the icons' SVG paths, in a box of 24 by 24.
 TODAY = "M4 20v-7h4v7M10 20V4h4v16M16 20v-10h4v10M2 20h20"
 TILL = (
     "M5 3h14v18H5zM8 6h8v4H8zM8.5 14h.1M12 14h.1M15.5 14h.1M8.5 17.5h.1M12 17.5h.1"
@@ -50,7 +51,8 @@ def menu_of(session: Session) -> list[MenuItem]:
 def _items_of_parts(session: Session) -> list[MenuItem]:
     """Returns the items of parts (optional plug-ins).
 
-    Each item has the number of things in its part that need the merchant's attention.
+    `waiting` of an item is the number of things of its part that need the merchant's
+    attention.
     """
     items = []
     for name, part in hooks.by_part(hooks.MerchantViews).items():

@@ -13,7 +13,7 @@ from btcpay.parts.merchant_pages.session_cookie import (
     session_secret,
     set_session_cookie,
 )
-from btcpay.parts.merchant_pages.visit import Visit, address
+from btcpay.parts.merchant_pages.visit import ROOT, Visit, address
 from btcpay.values.errors import NotFound, RateLimited
 from btcpay.web.admission import (
     WindowKeys,
@@ -28,7 +28,6 @@ from storage.queries import merchants
 UNAUTHORIZED = 401
 # The maximum length of a path with its query to which a login leads back.
 MAX_PATH_CHARACTERS = 2_000
-HOME = "/merchant"
 
 
 class PasswordViews:
@@ -52,7 +51,6 @@ class PasswordViews:
         redirects to the page on which the owner chooses one of them. Raises RateLimited
         after too many wrong passwords.
         """
-        service = self._service
         path_before_login = form.get("to", "")
         if not self._is_right(form.get("password", "")):
             return self._pages.page(
@@ -61,22 +59,30 @@ class PasswordViews:
                 is_wrong=True,
                 to=path_before_login,
             )
-        rows = service.db.rows(merchants.ALL)
+        rows = self._service.db.rows(merchants.ALL)
         if not rows:
             return self._begin()
-        # If there are several merchants, the session is that of the first one until the owner
-        # chooses one.
-        secret = sessions.log_in_owner(
-            service.db,
-            rows[0].id,
-            service.owner_password.scrypt,
-            session_secret(service),
-            request.headers.get("User-Agent", ""),
-            service.now(),
-        )
         location = _page_before(path_before_login)
         if len(rows) > 1:
             location = address("/shops")
+        # If there are several merchants, the session is that of the first one until the owner
+        # chooses one.
+        return self._enter(rows[0].id, location)
+
+    def _enter(self, merchant_id: int, location: str) -> Response:
+        """Opens a session of the merchant, and redirects to `location`.
+
+        Remembers the browser, so that it gets its own limit of wrong passwords.
+        """
+        service = self._service
+        secret = sessions.log_in_owner(
+            service.db,
+            merchant_id,
+            service.owner_password.scrypt,
+            former=session_secret(service),
+            browser=request.headers.get("User-Agent", ""),
+            now=service.now(),
+        )
         response = Response(status=303, headers={"Location": location})
         set_session_cookie(service, response, secret)
         known_browser.remember(service, response)
@@ -97,6 +103,7 @@ class PasswordViews:
             return False
 
     def _refuse_full(self, windows: WindowKeys) -> None:
+        """Raises RateLimited if one of the windows is full. Counts nothing."""
         for bucket, key in windows:
             window = self._service.limiter.peek(bucket, key)
             if not window.allowed:
@@ -105,11 +112,11 @@ class PasswordViews:
 
     def _begin(self) -> Response:
         """Redirects to a new setup link, with which the visitor creates the first merchant."""
-        url = start_url(self._service.db, "")
+        url = start_url(self._service.db, base_url="")
         if url is None:  # another browser has created the merchant in the meantime
             return Response(status=303, headers={"Location": address("/login")})
-        path = address(url.removeprefix(HOME))
-        return Response(status=303, headers={"Location": path})
+        location = address(url.removeprefix(ROOT))
+        return Response(status=303, headers={"Location": location})
 
 
 def show_shops(visit: Visit) -> Response:
@@ -125,26 +132,23 @@ def show_shops(visit: Visit) -> Response:
 def choose_shop(visit: Visit) -> Response:
     """Opens a session of the chosen merchant, and ends the present session.
 
-    Forms in other tabs belong to the ended session, so they cannot change the chosen
-    merchant. Raises NotFound if the session was not opened with the owner's password,
-    or if there is no such merchant.
+    Forms in other tabs belong to the ended session. So none of them can change the
+    chosen merchant by mistake. Raises NotFound if the session was not opened with the
+    owner's password, or if there is no such merchant.
     """
     password_scrypt = _require_password_session(visit)
     service = visit.service
-    chosen = None
-    for row in service.db.rows(merchants.ALL):
-        if str(row.id) == visit.form.get("shop"):
-            chosen = row
-    if chosen is None:
+    ids = {str(row.id): row.id for row in service.db.rows(merchants.ALL)}
+    merchant_id = ids.get(visit.form.get("shop", ""))
+    if merchant_id is None:
         raise NotFound("there is no such merchant")
-    browser = request.headers.get("User-Agent", "")
     secret = sessions.log_in_owner(
         service.db,
-        chosen.id,
+        merchant_id,
         password_scrypt,
-        visit.secret,
-        browser,
-        visit.now,
+        former=visit.secret,
+        browser=request.headers.get("User-Agent", ""),
+        now=visit.now,
     )
     response = visit.redirect()
     set_session_cookie(service, response, secret)
@@ -152,12 +156,13 @@ def choose_shop(visit: Visit) -> Response:
 
 
 def _page_before(to: str) -> str:
-    """Returns the URL of the page that required the login; by default, the page *Today*.
+    """Returns the URL of the page that required the login.
 
-    The URL is always relative to the root of this service, so it never leads to another
-    site.
+    `to` is the path of that page with its query. If it is empty or too long, returns the
+    URL of the page *Today*. The URL is always relative to the root of this service, so
+    it never leads to another site.
     """
-    path = to.lstrip("/")
+    path = to.lstrip("/")  # a browser reads `//host/` as the URL of another site
     if not path or len(path) > MAX_PATH_CHARACTERS:
         return address()
     return path_to_root() + quote(path, safe="/?=&%+")
@@ -178,8 +183,8 @@ def _require_password_session(visit: Visit) -> str:
 def _windows(service: Service) -> WindowKeys:
     """Yields the rate limits that count the visitor's wrong passwords.
 
-    A browser that has logged in before (known_browser.py) has a limit of its own. All
-    others have the limit of their address, and one that they share.
+    A browser that has logged in before (known_browser.py) has a limit of its own. Each
+    other browser has the limit of its address, and the limit that all of them share.
     """
     known_id = known_browser.known_id(service)
     if known_id:

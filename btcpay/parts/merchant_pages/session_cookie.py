@@ -8,18 +8,20 @@ from btcpay.merchants.sessions import LIFE
 from btcpay.web.service import Service
 
 
-def _cookie(service: Service) -> tuple[str, bool]:
-    """Returns the name of the session cookie, and whether the cookie is Secure.
+def _is_https(service: Service) -> bool:
+    return service.settings.base_url.startswith("https://")
 
-    Browsers accept the prefix `__Host-` only for a Secure cookie.
-    """
-    is_https = service.settings.base_url.startswith("https://")
-    return ("__Host-merchant" if is_https else "merchant"), is_https
+
+def _name(service: Service) -> str:
+    """Returns the cookie's name. Browsers accept `__Host-` only for a Secure cookie."""
+    if _is_https(service):
+        return "__Host-merchant"
+    return "merchant"
 
 
 def session_secret(service: Service) -> str:
     """Returns the secret in the session cookie; "" if there is no cookie."""
-    return request.cookies.get(_cookie(service)[0], "")
+    return request.cookies.get(_name(service), "")
 
 
 def set_session_cookie(
@@ -30,15 +32,14 @@ def set_session_cookie(
 ) -> None:
     """Sets the session cookie, which expires after `life`.
 
-    Each page sets the cookie again, so that it expires later.
+    Each page sets the cookie again, so that a session in use does not expire.
     """
-    name, is_https = _cookie(service)
     response.set_cookie(
-        name,
+        _name(service),
         secret,
         max_age=life,
         path="/",
-        secure=is_https,
+        secure=_is_https(service),
         httponly=True,
         samesite="Strict",
     )

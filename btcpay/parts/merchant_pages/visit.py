@@ -63,7 +63,8 @@ def address(path: str = "", **query: object) -> str:
     parameters = {
         name: value for name, value in query.items() if value not in (None, "")
     }
-    url = path_to_root() + ROOT[1:] + path
+    root = ROOT.removeprefix("/")  # so that the URL is relative
+    url = path_to_root() + root + path
     text = urlencode(parameters | languages.language_parameter())
     if text:
         url += f"?{text}"
@@ -72,10 +73,10 @@ def address(path: str = "", **query: object) -> str:
 
 @dataclass(frozen=True)
 class Visit:
-    """A request and its session.
+    """A request, its session, and what a view needs to answer the request.
 
-    `secret` is the secret in the session cookie. `now` is the time of the request; all
-    code that handles the request uses this time.
+    `pages` renders the templates. `secret` is the secret in the session cookie. `now` is
+    the time of the request; all code that handles the request uses this time.
     """
 
     service: Service
@@ -91,10 +92,10 @@ class Visit:
 
     @property
     def is_owner(self) -> bool:
-        """True if the session is that of the service's owner, who may make backups.
+        """True if the session belongs to the service's owner, who may make backups.
 
-        It is if it was opened with the owner's password, or if the service has only one
-        merchant. A till-only session is never the owner's.
+        A session that was opened with the owner's password belongs to the owner. If the
+        service has only one merchant, all its sessions do. A till-only session never does.
         """
         if self.session.till_only:
             return False
@@ -143,8 +144,8 @@ class Visit:
         return read_amount(
             text,
             self.currency,
-            Decimal(0),
-            greatest_amount(self.currency),
+            low=Decimal(0),
+            high=greatest_amount(self.currency),
         )
 
     def written_amount(self, text: str) -> Decimal:
@@ -155,22 +156,26 @@ class Visit:
         return read_written_amount(
             text,
             self.currency,
-            Decimal(0),
-            greatest_amount(self.currency),
+            low=Decimal(0),
+            high=greatest_amount(self.currency),
         )
 
     def order(self, fields: Mapping[str, Any], **more: str | None) -> Order:
-        """Returns an order in the currency that the request's form names.
+        """Returns an order in the form's currency.
 
         `fields` are the order's fields as in the API's operation create-invoice. `more`
         are further columns of the invoice. Raises InvalidRequest or CommandError if a
         field is invalid.
         """
-        details = load(NEW_PRICED_INVOICE, fields) | more
+        body = load(NEW_PRICED_INVOICE, fields)
         currency = self.currency
-        dust_limit_sats = self.dust_limit_sats
-        high = greatest_amount(currency)
-        return order_of(self.merchant_id, details, currency, high, dust_limit_sats)
+        return order_of(
+            self.merchant_id,
+            body | more,
+            currency,
+            high=greatest_amount(currency),
+            dust_limit_sats=self.dust_limit_sats,
+        )
 
     @property
     def query(self) -> dict[str, str]:
@@ -178,11 +183,11 @@ class Visit:
         return request.args.to_dict()
 
     def day(self, name: str) -> date | None:
-        """Returns the day in a URL parameter, or in a field of a POST; None if it is empty.
+        """Returns the day in the URL parameter `name`; in a POST, in the field `name`.
 
-        A day after LAST_DAY is replaced by LAST_DAY, so that each day has a next day.
-        Raises InvalidRequest if the text is no day. If the text were ignored, a list
-        would have more rows than requested.
+        Returns None if the text is empty or missing. A day after LAST_DAY is replaced by
+        LAST_DAY, so that each day has a next day. Raises InvalidRequest if the text is no
+        day. If the text were ignored, a list would have more rows than requested.
         """
         fields = self.query
         if request.method == "POST":
@@ -196,22 +201,22 @@ class Visit:
             raise InvalidRequest(f"{name} is no day such as 2026-12-31") from None
         return min(day, LAST_DAY)
 
-    def choice(self, name: str, words: Collection[str]) -> str:
-        """Returns the value of a URL parameter; "" if it is missing.
+    def choice(self, name: str, choices: Collection[str]) -> str:
+        """Returns the value of the URL parameter `name`; "" if it is empty or missing.
 
-        Raises InvalidRequest if the value is not one of `words`.
+        Raises InvalidRequest if the value is not one of `choices`.
         """
         value = self.query.get(name, "")
-        if value and value not in words:
-            raise InvalidRequest(f"{name} is none of {', '.join(words)}")
+        if value and value not in choices:
+            raise InvalidRequest(f"{name} is none of {', '.join(choices)}")
         return value
 
     def get_or_404(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
         """Returns the row with this id. Raises NotFound if the merchant has no such row.
 
-        The query may find rows of other merchants: this method compares the row's
-        `merchant_id`. `prefix` is the first part of such an id, for example "inv". If
-        `id` does not have the form of an id, the query is not executed.
+        The query may find rows of other merchants, since this method compares the row's
+        `merchant_id`. `prefix` is the first part of the ids of such rows, for example
+        "inv". If `id` does not have the form of an id, the query is not executed.
         """
         values: Values = {"id": id, "merchant_id": self.merchant_id}
         row = None
@@ -223,18 +228,17 @@ class Visit:
 
     def is_own_form(self) -> bool:
         """True if the submitted form has the CSRF token of this session."""
-        return hmac.compare_digest(
-            self.form.get("token", "").encode(), self._token.encode()
-        )
+        token = self.form.get("token", "")
+        return hmac.compare_digest(token.encode(), self._token.encode())
 
     @contextmanager
     def create_once(self, prefix: str, by_id: Typed[Any]) -> Iterator[tuple[str, bool]]:
         """Opens a database transaction in which a form creates a row only once.
 
-        Yields the id for the new row, and whether the row exists. It exists if the same
-        form was sent before: the id is derived from the form's id and its fields, and
-        the query `by_id` finds the row. The transaction locks the merchant's row, so
-        that a second request waits for the first.
+        Yields the id for the new row, and whether a row with this id exists. It exists if
+        the browser has sent the same form before, since the id is derived from the form.
+        `by_id` is the query that finds the row. The transaction locks the merchant's
+        row, so that a second request waits for the first.
         """
         db = self.service.db
         id = derived_id(prefix, self.secret, f"press {self._press}")
@@ -245,13 +249,18 @@ class Visit:
     def form_secret(self) -> str:
         """Returns the secret that this form creates. No table stores it in clear text.
 
-        It is derived from the session's secret, the form's id and the form's fields. So
-        the same form creates the same secret again.
+        The secret is derived from the session's secret and the form. So a form that is
+        sent again creates the same secret again.
         """
         return derived_base62(self.secret, f"secret {self._press}")
 
     @property
     def _press(self) -> str:
+        """The URL's parameters and all fields of the form, as one text.
+
+        The text is the same if the browser sends one form twice. It differs between two
+        forms, since the field `press` has a new random id each time a form is shown.
+        """
         return f"{request.query_string!r} {urlencode(sorted(self.form.items()))}"
 
     @property
@@ -263,6 +272,10 @@ class Visit:
         return hmac.digest(self.secret.encode(), b"form", "sha256").hex()
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Renders a template in the frame of the merchant's pages.
+
+        The template gets `values`, and the values that every page needs.
+        """
         return self.pages.page(
             f"merchant/{template}",
             status,
