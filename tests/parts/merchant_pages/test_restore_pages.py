@@ -7,16 +7,19 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import requests
+from flask import Flask
 
 from btcpay.backup import from_browser, pending
 from btcpay.merchants.account import derive
 from btcpay.merchants.first_run import start_url
 from btcpay.parts.merchant_pages import restore, upload
+from btcpay.values.errors import CommandError
 from btcpay.web import rate_limits
 from storage import locks, versions
 from storage.database import open_database
@@ -351,6 +354,18 @@ def test_a_form_without_a_file_or_with_a_wrong_number_is_refused(file, empty):
         answer = send(empty, path, file.read_bytes(), skip=skip)
         assert "0 to 10000" in problem_of(answer)
     assert folders(empty) == []
+
+
+def test_a_second_file_is_refused_and_is_never_in_memory(tmp_path):
+    size = 4_000_000
+    files = {"backup": (io.BytesIO(b"a"), "a.db"), "x": (io.BytesIO(bytes(size)), "b")}
+    with Flask(__name__).test_request_context(method="POST", data=files):
+        tracemalloc.start()
+        with pytest.raises(CommandError, match="no file was chosen"):
+            upload.receive_backup(tmp_path / "upload")
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < size / 2
 
 
 def test_what_arrives_in_half_is_refused(file, empty):
