@@ -1,6 +1,7 @@
 """Restores a backup in the browser. This is the alternative to creating a first merchant."""
 
 import threading
+from functools import partial
 from typing import Any
 
 from flask import Response, request
@@ -21,7 +22,7 @@ from btcpay.web.pages.render import Pages, View
 from btcpay.web.service import Service
 from storage.queries import merchants
 
-LOOKS_AGAIN_S = 3  # while a backup is examined
+LOOKS_AGAIN_S = 3  # the browser's pause between two looks at a running examination
 REFUSED = 400
 
 
@@ -35,7 +36,7 @@ class RestoreViews:
         self._service = service
         self._pages = pages
         self._one_at_a_time = threading.Lock()
-        self._restored_id = ""
+        self._restored_id = ""  # the id of the backup that was restored, or ""
 
     def views(self) -> list[tuple[str, str, View]]:
         """Returns the method, path and view function of each page."""
@@ -71,6 +72,7 @@ class RestoreViews:
             pending.discard()
             pending.release()
             return self._upload_page(token, str(error))
+        # From here on, the thread has to free the backup's lock.
         thread = threading.Thread(
             target=self._examine, args=(pending, skip), daemon=True
         )
@@ -123,9 +125,10 @@ class RestoreViews:
             secret = self._restore_once(pending)
         except CommandError as error:
             return self._upload_page(token, str(error))
-        rows = service.db.rows(merchants.ALL)
-        path = "/shops" if len(rows) > 1 and service.owner_password.is_set else ""
-        return enter(service, secret, path)
+        has_several = len(service.db.rows(merchants.ALL)) > 1
+        if has_several and service.owner_password.is_set:
+            return enter(service, secret, "/shops")
+        return enter(service, secret)
 
     def _restore_once(self, pending: PendingRestore) -> str:
         """Restores the backup, and returns the secret of a new session.
@@ -139,12 +142,9 @@ class RestoreViews:
         with self._one_at_a_time:
             if self._restored_id == pending.id:
                 return self._open_session(browser)
+            open_session = partial(self._open_session, browser)
             secret = put_in(
-                service.db,
-                service.settings,
-                pending,
-                service.now(),
-                lambda: self._open_session(browser),
+                service.db, service.settings, pending, service.now(), open_session
             )
             self._restored_id = pending.id
         return secret
@@ -163,6 +163,7 @@ class RestoreViews:
         )
 
     def _find(self, id: str) -> PendingRestore:
+        """Returns the uploaded backup with this id. Raises NotFound if there is none."""
         pending = find(self._service.settings, id)
         if pending is None:
             raise NotFound("there is no such backup any more: upload it again")
@@ -172,9 +173,13 @@ class RestoreViews:
         return page_of_secret(self._pages, template, status, **values)
 
     def _upload_page(self, token: str, problem: str = "") -> Response:
+        """Shows the form for a backup, and the problem with the last one, if any."""
+        status = 200
+        if problem:
+            status = REFUSED
         return self._page(
             "restore.html",
-            REFUSED if problem else 200,
+            status,
             problem=problem,
             skip=SKIP,
             action=address(f"/start/{token}/restore"),
@@ -188,7 +193,7 @@ def _redirect(token: str, path: str) -> Response:
 
 
 def _skip_of(text: str) -> int:
-    """Parses the number of addresses to leave out; SKIP for an empty text.
+    """Parses the number of addresses to leave out. Returns SKIP for an empty text.
 
     Raises CommandError if it is not a whole number from 0 to MOST_SKIP.
     """

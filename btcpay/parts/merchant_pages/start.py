@@ -60,6 +60,7 @@ class StartViews:
         if not first_run.is_setup_token(service.db, token):
             refuse_setup_token(service)
         fields = default_fields() | read_start_form()
+        # A merchant exists. If this form has created it, the browser has sent the form twice.
         if not first_run.is_open(service.db, token):
             return self._enter_again(token, fields)
         if fields["back"] == SHOP:
@@ -67,42 +68,56 @@ class StartViews:
         problems = shop_problems(fields)
         if problems:
             return self._steps.shop(fields, problems)
+        # `differ`: the wallet does not show the addresses that the page shows.
         is_back = fields["back"] == WALLET or "differ" in fields
         if fields["step"] == SHOP or is_back:
             return self._steps.wallet(fields)
-        return self._read(token, fields)
+        return self._answer_wallet(token, fields)
 
-    def _read(self, token: str, fields: FormFields) -> Response:
-        """Parses the wallet's text, or the file given instead of it, and shows the next step."""
+    def _answer_wallet(self, token: str, fields: FormFields) -> Response:
+        """Shows the page that follows the wallet's form, or that form with an error."""
         text = fields["file"] or fields["key"]
+        # The next forms have the text of the file in the field `key`.
+        fields_with_text = fields | {"key": text}
         try:
             if fields["file"]:
                 refuse_secret(fields["key"][:MAX_CHARS])
             if not text.strip():
                 return self._steps.wallet(fields, refusal=nothing_given())
-            wallet_text = read_wallet_text(text, self._service.settings.network)
-            skip = skip_of(fields["skip"])
-            read = fields | {"key": text}
-            if len(wallet_text.accounts) > 1 and not read["choose"]:
-                return self._steps.choose_account(read, wallet_text)
-            chosen = wallet_text.choose(read["choose"] or None)
-            if chosen.is_assumed and read["script"] not in SCRIPT_TYPES:
-                return self._steps.choose_script_type(read, chosen)
-            if chosen.is_assumed:
-                chosen = chosen.with_script_type(read["script"])
-            beginning = confirmed_beginning(read)
-            if beginning is None:
-                return self._steps.compare(read, wallet_text, chosen, skip)
-            return self._make(token, chosen, read, beginning)
+            return self._after_wallet(token, fields_with_text)
         except SkipRefused as error:
-            return self._steps.wallet(fields | {"key": text}, skip_problem=str(error))
+            return self._steps.wallet(fields_with_text, skip_problem=str(error))
         except CommandError as error:
             return self._steps.wallet(fields, refusal=refusal_of(error))
 
-    def _make(
+    def _after_wallet(self, token: str, fields: FormFields) -> Response:
+        """Asks what the wallet's text leaves open, one question after the other.
+
+        When all is answered, creates the merchant and logs in. Raises SkipRefused if the
+        number of addresses to leave out is invalid, and CommandError if the text cannot
+        be used.
+        """
+        wallet_text = read_wallet_text(fields["key"], self._service.settings.network)
+        skip = skip_of(fields["skip"])
+        account_name = fields["choose"] or None
+        if len(wallet_text.accounts) > 1 and account_name is None:
+            return self._steps.choose_account(fields, wallet_text)
+        account = wallet_text.choose(account_name)
+        # The text does not give the script type.
+        if account.is_assumed:
+            script_type = fields["script"]
+            if script_type not in SCRIPT_TYPES:
+                return self._steps.choose_script_type(fields, account)
+            account = account.with_script_type(script_type)
+        beginning = confirmed_beginning(fields)
+        if beginning is None:
+            return self._steps.compare(fields, wallet_text, account, skip)
+        return self._create(token, account, fields, beginning)
+
+    def _create(
         self,
         token: str,
-        chosen: WalletAccount,
+        account: WalletAccount,
         fields: FormFields,
         beginning: AccountPosition,
     ) -> Response:
@@ -111,21 +126,21 @@ class StartViews:
         Raises NotFound if another browser has created a merchant in the meantime.
         """
         service = self._service
-        opened = first_run.make_first(
+        secret = first_run.make_first(
             service.db,
             token,
-            chosen.descriptor,
+            account.descriptor,
             fields,
-            request.headers.get("User-Agent", ""),
-            service.now(),
-            service.owner_password.scrypt or None,
-            beginning,
-            fields["press"],
+            browser=request.headers.get("User-Agent", ""),
+            now=service.now(),
+            password_scrypt=service.owner_password.scrypt or None,
+            beginning=beginning,
+            press=fields["press"],
         )
-        if opened is None:
+        if secret is None:
             return self._enter_again(token, fields)
         begin_chain(service.db, service.settings, service.now)
-        return enter(service, opened)
+        return enter(service, secret)
 
     def _enter_again(self, token: str, fields: FormFields) -> Response:
         """Logs in a browser that sends the same form a second time, as the first request did.

@@ -40,19 +40,19 @@ EMPTY = {
     "back": "",
     "name": "",
     "timezone": "UTC",
-    "wallet": "",
-    "key": "",
-    "file": "",
-    "choose": "",
-    "script": "",
-    "skip": "",
-    "next_index": "",
+    "wallet": "",  # the name of the wallet, for its instructions
+    "key": "",  # the text that the wallet shows
+    "file": "",  # the text of a file, used instead of `key`
+    "choose": "",  # the name of an account, if the text has several
+    "script": "",  # the script type, if the text does not give it
+    "skip": "",  # the number of addresses to leave out
+    "next_index": "",  # this field and the next have an AccountPosition
     "used_before": "",
-    "press": "",
+    "press": "",  # the random id of the last form
 }
 WALLET_FIELD = "key"
 FILE_FIELD = "file"
-MAX_PARTS = 40  # of a multipart form, which has half as many fields
+MAX_PARTS = 40  # the maximum of fields in a multipart form; ours has half as many
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NUMBER = re.compile("[0-9]{1,9}")
 FormFields = dict[str, str]
@@ -112,8 +112,8 @@ def _text_of_file(content: bytes) -> str:
 def without_secrets(fields: FormFields) -> FormFields:
     """Returns a copy of the fields that a form may show again.
 
-    The file's text is replaced by "". So is each text that contains a secret, such as a
-    private key, or that is too long to be searched for one.
+    The file's text is replaced by "". Each text that contains a secret, such as a
+    private key, is replaced too, and so is a text that is too long to be searched for one.
     """
     safe = {}
     for name, text in (fields | {FILE_FIELD: ""}).items():
@@ -150,6 +150,7 @@ def _checked_language(code: str) -> str:
 
 
 def _name_problem(name: str) -> str:
+    """Returns the error message about the shop's name; "" if the name is valid."""
     if holds_secret(name):
         return gettext(
             "This reads like a private key or seed words. Please give another name. If it was one"
@@ -169,7 +170,7 @@ def _name_problem(name: str) -> str:
 
 
 def skip_of(text: str) -> int | None:
-    """Parses the number of addresses to leave out; None for an empty text.
+    """Parses the number of addresses to leave out. Returns None for an empty text.
 
     Raises SkipRefused if it is not a whole number from 0 to MOST_SKIPPED.
     """
@@ -192,11 +193,14 @@ def _whole(number: int) -> str:
 
 
 def confirmed_beginning(fields: Mapping[str, str]) -> AccountPosition | None:
-    """Returns the position in the account at which the shop begins.
+    """Returns the position in the account at which the shop's addresses begin.
 
     Returns None if the visitor has not confirmed the shop's first addresses.
     """
-    numbers = (fields["next_index"], fields["used_before"])
-    if "same" not in fields or not all(map(_NUMBER.fullmatch, numbers)):
+    if "same" not in fields:
         return None
-    return AccountPosition(*map(int, numbers))
+    next_index = fields["next_index"]
+    used_before = fields["used_before"]
+    if not (_NUMBER.fullmatch(next_index) and _NUMBER.fullmatch(used_before)):
+        return None
+    return AccountPosition(int(next_index), int(used_before))

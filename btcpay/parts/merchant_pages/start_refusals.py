@@ -9,7 +9,7 @@ from btcpay.web.pages.languages import gettext
 
 
 class Refusal(NamedTuple):
-    """A message in the language of the request, and a detail in English or ""."""
+    """A message in the language of the request, and a detail in English; "" if none."""
 
     message: str
     detail: str = ""

@@ -56,8 +56,8 @@ class StartSteps:
         network = self._service.settings.network
         choices = []
         for script_type in SCRIPT_TYPES:
-            of_type = account.with_script_type(script_type)
-            (first,) = of_type.first_addresses(network, 1)
+            typed_account = account.with_script_type(script_type)
+            (first,) = typed_account.first_addresses(network, 1)
             choices.append((script_type, first))
         return self._page("start_script.html", entries=fields, choices=choices)
 
@@ -65,42 +65,44 @@ class StartSteps:
         self,
         fields: FormFields,
         wallet_text: WalletText,
-        chosen: WalletAccount,
+        account: WalletAccount,
         skip: int | None,
     ) -> Response:
         """Shows the shop's first addresses, so that the visitor compares them with the wallet's.
 
         The shop begins after the addresses that the explorers know as used. `skip` is the
-        number of addresses that it leaves out in any case; None if the visitor has entered
-        no number. If the look-up fails and `skip` is missing or too low, shows the wallet's
-        form again, with a field for the number.
+        number of addresses that the shop leaves out in any case; None if the visitor has
+        entered no number. If the look-up fails and `skip` is missing or too low, shows
+        the wallet's form again, with a field for the number.
         """
         service = self._service
         start = find_account_start(
             service.db,
             service.settings,
-            chosen.descriptor,
+            account.descriptor,
             skip,
             service.now,
-            PAGE_S,
+            seconds=PAGE_S,
         )
         if not start.is_decided:
             return self.wallet(fields, start=start)
+        # The button with which the visitor confirms the addresses sends these fields.
         confirmed = {
             "next_index": str(start.index),
             "used_before": str(start.used_before),
             "press": new_form_id(),
         }
+        addresses = account.first_addresses(
+            service.settings.network, FIRST_ADDRESSES, start.index
+        )
         return self._page(
             "start_compare.html",
             entries=fields | confirmed,
             start=start,
-            account=chosen.descriptor,
-            addresses=chosen.first_addresses(
-                service.settings.network, FIRST_ADDRESSES, start.index
-            ),
-            description=chosen.description,
-            notes=chosen.notes,
+            account=account.descriptor,
+            addresses=addresses,
+            description=account.description,
+            notes=account.notes,
             left_out=wallet_text.left_out,
         )
 
@@ -108,14 +110,18 @@ class StartSteps:
         self, fields: FormFields, problems: dict[str, str] | None = None
     ) -> Response:
         """Shows the form of the shop. `problems` are the errors, by field."""
+        status = 200
+        if problems:
+            status = REFUSED
+        token = (request.view_args or {})["token"]
         return self._page(
             "start_shop.html",
-            REFUSED if problems else 200,
+            status,
             entries=without_secrets(fields),
             problems=problems or {},
             currencies=sorted(CODES),
             places=sorted(places()),
-            restore=address(f"/start/{(request.view_args or {})['token']}/restore"),
+            restore=address(f"/start/{token}/restore"),
         )
 
     def wallet(
