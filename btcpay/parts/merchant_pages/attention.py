@@ -39,19 +39,14 @@ def show(visit: Visit, status: int = 200, error: str = "") -> Response:
     The page has a form that sets aside all invoices below an amount. `error` is the
     message about that amount; "" if there is none.
     """
-    own = visit.merchant_id
     db = visit.service.db
-    rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
+    rows = db.rows(queries.WANTING, merchant_id=visit.merchant_id, limit=NEEDING + 1)
     most_shown = None
     if len(rows) > NEEDING:
         most_shown = NEEDING
     entries: Mapping[str, str] = {}
     if error:
         entries = visit.form
-    lines: list[Line] = []
-    for part in hooks.of(hooks.MerchantViews):
-        if part.inbox_lines:
-            lines += part.inbox_lines(visit)
     return visit.page(
         "attention.html",
         status,
@@ -62,7 +57,7 @@ def show(visit: Visit, status: int = 200, error: str = "") -> Response:
         mailtos=mailtos(visit, rows),
         only_set_aside=ONLY_SET_ASIDE,
         owes_nothing=OWES_NOTHING,
-        lines=lines,
+        lines=_lines_of_parts(visit),
         has_cards=any(part.invoice_card for part in hooks.of(hooks.MerchantViews)),
         error=error,
         entries=entries,
@@ -71,19 +66,27 @@ def show(visit: Visit, status: int = 200, error: str = "") -> Response:
     )
 
 
+def _lines_of_parts(visit: Visit) -> list[Line]:
+    """Returns the sentences that parts (optional plug-ins) add to this page."""
+    lines: list[Line] = []
+    for part in hooks.of(hooks.MerchantViews):
+        if part.inbox_lines:
+            lines += part.inbox_lines(visit)
+    return lines
+
+
 def _excess(row: queries.ListedInvoice) -> Decimal:
     """Returns by how much an invoice is overpaid, in its currency.
 
     The result is negative if the invoice is underpaid. It is 0 if the only possible
-    decision is to set the invoice aside: the page then shows the whole amount in
+    decision is to set the invoice aside. The page then shows the whole amount in
     question.
     """
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
-    sats = row.came_sats - row.amount_sats
-    price = Decimal(row.price)
-    value = value_of(abs(sats), price, row.currency)
-    if sats > 0:
+    excess_sats = row.came_sats - row.amount_sats
+    value = value_of(abs(excess_sats), Decimal(row.price), row.currency)
+    if excess_sats > 0:
         return value
     return -value
 
@@ -91,10 +94,10 @@ def _excess(row: queries.ListedInvoice) -> Decimal:
 def set_small_aside(visit: Visit) -> Response:
     """Sets aside the invoices that need attention because of a small amount.
 
-    Small is less than the amount that the merchant has entered. The amount in question
-    is compared, for example the missing one, not the whole amount of an invoice. One
-    call sets aside at most AT_ONCE invoices, each in its own
-    database transaction. It skips an invoice whose amount in question has grown
+    An amount is small if it is less than the amount that the merchant has entered. This
+    is about the amount in question, for example the missing one, not about the whole
+    amount of an invoice. One call sets aside at most AT_ONCE invoices, each in its own
+    database transaction. An invoice is skipped if its amount in question has grown
     meanwhile.
     """
     currency = visit.currency
@@ -103,16 +106,25 @@ def set_small_aside(visit: Visit) -> Response:
         amount = visit.amount(visit.form.get("amount", ""))
     except AmountRefused as refusal:
         return show(visit, 400, error=str(refusal))
-    below = to_minor(amount, currency)
-    db = service.db
-    settings = service.settings
-    own: Values = {"merchant_id": visit.merchant_id, "currency": currency}
-    small = db.rows(attentions.BELOW, **own | {"below_minor": below, "limit": AT_ONCE})
+    below_minor = to_minor(amount, currency)
+    parameters: Values = {
+        "merchant_id": visit.merchant_id,
+        "currency": currency,
+        "below_minor": below_minor,
+        "limit": AT_ONCE,
+    }
+    rows = service.db.rows(attentions.BELOW, **parameters)
     number = 0
     reason = gettext("Small amount, set aside with others")
-    for row in small:
-        id = row.invoice_id
+    for row in rows:
         with suppress(ChangeRefused):
-            manual.dismiss(db, settings, id, reason, visit.now, below_minor=below)
+            manual.dismiss(
+                service.db,
+                service.settings,
+                row.invoice_id,
+                reason,
+                visit.now,
+                below_minor=below_minor,
+            )
             number += 1
     return visit.redirect("/attention", done="aside", number=number)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from flask import Response
+from peewee import Select
 
 from btcpay import hooks
 from btcpay.health.state import state_in_row
@@ -32,21 +33,24 @@ NEW = timedelta(days=30)  # a shop is new for this time, and shows its open task
 PRICE_PATIENCE_S = 0.5  # a price that comes later is used at the next view of the page
 MOST_COMING = 100  # the maximum number of invoices whose pending payments are added up
 
-# One SQL statement loads the shop's row and the counts of all parts (optional plug-ins).
-SHOP = rows_as(
-    today.Shop,
-    today.SHOP.select_extend(
-        *(
-            number.alias(name)
-            for part in hooks.of(hooks.MerchantViews)
-            for name, number in part.today_counts.items()
-        )
-    ),
-)
+
+def _counts_of_parts() -> list[Select]:
+    """Returns the columns that parts (optional plug-ins) add to the shop's row."""
+    columns: list[Select] = []
+    for part in hooks.of(hooks.MerchantViews):
+        columns += [count.alias(name) for name, count in part.today_counts.items()]
+    return columns
+
+
+# One SQL statement loads the shop's row and the counts of all parts.
+SHOP = rows_as(today.Shop, today.SHOP.select_extend(*_counts_of_parts()))
 
 
 def _lines(shop: today.Shop) -> list[Line]:
-    """Returns the sentences that parts (optional plug-ins) add to this page."""
+    """Returns the sentences that parts (optional plug-ins) add to this page.
+
+    `shop` is a row of SHOP. Each part gets the counts that it has added to this row.
+    """
     values = as_dict(shop)
     lines: list[Line] = []
     for part in hooks.of(hooks.MerchantViews):
@@ -66,24 +70,29 @@ def show(visit: Visit) -> Response:
     service = visit.service
     now = visit.now
     db = service.db
-    own = visit.merchant_id
-    of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
-    shop = db.get(SHOP, **of | {"finished_after": to_ms(now - LATELY)})
+    parameters: Values = {
+        "merchant_id": visit.merchant_id,
+        "now": to_ms(now),
+        "until": to_ms(now + SOON),
+        "finished_after": to_ms(now - LATELY),
+    }
+    shop = db.get(SHOP, **parameters)
     gap = gap_of(
         shop.last_paid, shop.widest, shop.next_index, used_before=shop.used_before
     )
+    has_own_backup = not db.is_server  # PostgreSQL has a program of its own
     return visit.page(
         "home.html",
         lines=_lines(shop),
-        to_do=to_do(shop, visit, not db.is_server),
-        wanting=db.rows(WANTING, merchant_id=own, limit=LISTED + 1),
+        to_do=to_do(shop, visit, has_own_backup),
+        wanting=db.rows(WANTING, merchant_id=visit.merchant_id, limit=LISTED + 1),
         listed=LISTED,
         of_minor=of_minor,
         shop=shop,
         state=state_in_row(db, shop, service.settings, now),
         gap=gap,
         advised_gap_limit=gap.limit + MARGIN,
-        has_own_backup=not db.is_server,
+        has_own_backup=has_own_backup,
         is_without_price=_is_without_price(visit),
         date_of=date_of,
         now_ms=to_ms(now),
@@ -93,7 +102,10 @@ def show(visit: Visit) -> Response:
 
 
 def _received_values(visit: Visit) -> dict[str, Any]:
-    """Returns the template's values about the money received on the last DAYS days."""
+    """Returns the template's values about the money received on the last DAYS days.
+
+    Days are numbers, in the shop's time zone.
+    """
     today_number = day_of(to_ms(visit.now), visit.zone)
     first = today_number - DAYS + 1
     rows = visit.service.db.rows(
@@ -116,7 +128,7 @@ def _received_values(visit: Visit) -> dict[str, Any]:
 
 
 def _pending_values(visit: Visit) -> dict[str, Any]:
-    """Returns the template's values about pending payments."""
+    """Returns the template's values about the payments that lack confirmations."""
     rows = visit.service.db.rows(
         today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=visit.merchant_id
     )
@@ -135,6 +147,8 @@ def show_more(visit: Visit) -> Response:
 
 
 class Task(NamedTuple):
+    """A task for the owner of a new shop. `name` is its name in the template."""
+
     name: str
     is_done: bool
 
@@ -143,19 +157,21 @@ def to_do(shop: today.Shop, visit: Visit, has_own_backup: bool) -> list[Task]:
     """Returns the tasks for the owner of a new shop, in the recommended order.
 
     The list is empty if the shop is not new any more, or if all tasks are done.
+    `has_own_backup` is True if these pages can make a backup.
     """
     if visit.now - from_ms(shop.created_ms) > NEW:
         return []
     session = visit.session
     settings = visit.service.settings
+    # If environment variables set the mail server, the owner cannot set it here.
     if is_in_settings(settings):
         may_set_server = False
         has_mail = bool(settings.smtp_url and settings.mail_from)
     else:
         may_set_server = visit.is_only_owner
         has_mail = shop.has_mail_server
-    is_counting_set = (session.currency, session.timezone) != ("USD", "UTC")
-    tasks = [Task("counting", is_counting_set)]
+    has_usual_counting = session.currency == "USD" and session.timezone == "UTC"
+    tasks = [Task("counting", is_done=not has_usual_counting)]
     if may_set_server:
         tasks.append(Task("mail_server", has_mail))
     if has_mail:
@@ -170,7 +186,7 @@ def to_do(shop: today.Shop, visit: Visit, has_own_backup: bool) -> list[Task]:
 
 
 def _is_without_price(visit: Visit) -> bool:
-    """True if no invoice can be created now, since no price in the shop's currency is known.
+    """True if no invoice can be created now, for lack of a price in the shop's currency.
 
     If the known price is not fresh, requests a new one, and waits for it at most
     PRICE_PATIENCE_S.
@@ -195,4 +211,5 @@ def _sums(coming: Sequence[payments.OutputWith], currency: str) -> dict[str, Dec
 
 
 def _value(row: payments.OutputWith) -> Decimal:
+    """Returns the value of the row's satoshis, in the currency of its invoice."""
     return value_of(row.amount_sats, Decimal(row.price), row.currency)

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from flask import Response
 
 from btcpay import hooks
 from btcpay.invoices import manual
-from btcpay.invoices.status import story_of
+from btcpay.invoices.status import Story, story_of
 from btcpay.invoices.stuck import stuck_of
 from btcpay.notify.mail.mailto import mailto
 from btcpay.parts.merchant_pages.lists.sales import loose_kind
@@ -42,42 +42,46 @@ def show(visit: Visit, id: str) -> Response:
     db = visit.service.db
     story = story_of(db, visit.service.settings, row, visit.now)
     present = [output for output in story.outputs if output.vanished_ms is None]
-    waiting = [output for output in present if output.block_height is None]
+    unconfirmed = [output for output in present if output.block_height is None]
     receipts = story.verdict.receipts
     paid_sats = sum(receipt.amount_sats for receipt in receipts if receipt.came_for_it)
-    mailto = None
+    is_paid = story.row.status == InvoiceStatus.PAID
+    mail_link = None
     if row.attention:
-        mailto = mailtos(visit, [row]).get(id)
-    newest_events = list(reversed(story.events[-MOST_SHOWN:]))
-    events = [
-        as_dict(event) | {"detail": json.loads(event.detail)} for event in newest_events
-    ]
+        mail_link = mailtos(visit, [row]).get(id)
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     price = price_of(story.row)
     currency = amount_due(story.row).currency
-
-    def worth(sats: int) -> Decimal:
-        return value_of(sats, price, currency)
-
     return visit.page(
         "invoice.html",
         row=story.row,
         price=price,
-        worth=worth,
+        worth=partial(value_of, price=price, currency=currency),
         came_sats=sum(output.amount_sats for output in present),
         cards=_cards_of_parts(visit, row, paid_sats),
         owes_nothing=OWES_NOTHING,
         story=story,
-        stuck=stuck_of(waiting, visit.now),
-        can_accept=story.row.status != InvoiceStatus.PAID and bool(receipts),
+        stuck=stuck_of(unconfirmed, visit.now),
+        can_accept=bool(receipts) and not is_paid,
         payer_url=payer_url,
         qr=qr_svg(payer_url),
-        mailto=mailto,
-        events=events,
+        mailto=mail_link,
+        events=_newest_events(story),
         most_shown=MOST_SHOWN,
         loose_kind=loose_kind,
         reason_error=reason_error(visit),
     )
+
+
+def _newest_events(story: Story) -> list[dict[str, Any]]:
+    """Returns the last MOST_SHOWN events of the invoice's history, newest first.
+
+    Each is a row of the table `event`, with its `detail` parsed from JSON.
+    """
+    events = []
+    for event in reversed(story.events[-MOST_SHOWN:]):
+        events.append(as_dict(event) | {"detail": json.loads(event.detail)})
+    return events
 
 
 def _cards_of_parts(
@@ -117,9 +121,15 @@ def set_aside(visit: Visit, id: str) -> Response:
 
 
 def cancel(visit: Visit, id: str) -> Response:
-    force = visit.form.get("force") == "yes"
-    where = "on the merchant's pages"
-    return _decide(visit, id, "canceled", manual.cancel, force=force, where=where)
+    """Cancels the invoice; if a payment is on its way, only with the field `force`."""
+    return _decide(
+        visit,
+        id,
+        "canceled",
+        manual.cancel,
+        force=visit.form.get("force") == "yes",
+        where="on the merchant's pages",
+    )
 
 
 def _decide(
@@ -127,13 +137,15 @@ def _decide(
 ) -> Response:
     """Applies the decision, and redirects to the page that had the form.
 
-    That page shows the result, or why the decision was refused.
+    `decision` is a function of `btcpay/invoices/manual.py`, and `how` are its keyword
+    arguments. The page shows a message by its name: `outcome`, or the reason why the
+    decision was refused.
     """
     visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
     except ChangeRefused as refusal:
-        outcome = refusal.code
+        return _back(visit, id, done=refusal.code)
     return _back(visit, id, done=outcome)
 
 
@@ -144,7 +156,7 @@ def _decide_with_reason(
     decision: Callable[..., Any],
     default_reason: str,
 ) -> Response:
-    """Applies the decision with the entered reason, by default with `default_reason`."""
+    """Applies the decision with the entered reason; without one, with `default_reason`."""
     visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         reason = manual.read_reason(visit.form.get("reason", ""))
@@ -172,18 +184,19 @@ def reason_error(visit: Visit) -> str:
 def mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, str]:
     """Returns links that open a mail to an invoice's customer, by the invoice's id.
 
-    There is no link for an invoice without the customer's e-mail address.
+    There is no link for an invoice without the customer's e-mail address. The mails are
+    in the language of the merchant's mail.
     """
-    mail = None
     addressed = [row for row in rows if row.customer_email]
-    if addressed:
-        db = visit.service.db
-        mail = db.get_or_none(receivers.MAIL_OF, merchant_id=visit.merchant_id)
+    if not addressed:
+        return {}
+    service = visit.service
+    mail = service.db.get_or_none(receivers.MAIL_OF, merchant_id=visit.merchant_id)
     language = "en"
     if mail:
         language = mail.language
-    pages = visit.service.settings.base_url
-    return {
-        row.id: mailto(row, f"{pages}/pay/{row.id}", visit.session.seller, language)
-        for row in addressed
-    }
+    links = {}
+    for row in addressed:
+        url = f"{service.settings.base_url}/pay/{row.id}"
+        links[row.id] = mailto(row, url, visit.session.seller, language)
+    return links

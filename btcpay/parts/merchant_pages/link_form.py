@@ -33,6 +33,8 @@ from schemas.requests import NEW_PRICED_LINK, load
 from storage.models import PaymentLink
 from storage.queries import links
 
+PRICE = AMOUNTS[0]
+LIMITS = AMOUNTS[1:]
 SUGGESTED = [f"suggested-{number}" for number in range(1, MOST_SUGGESTED + 1)]
 
 
@@ -44,17 +46,21 @@ def show_form(
 ) -> Response:
     """Shows the form for a new link, or for the existing `link`, with the entered values.
 
-    `values` are further values for the template. One is `field_errors`, which has the
-    error message about each invalid field, by the field's name.
+    `values` are further values for the template:
+
+    - `entries`: the texts to show in the fields, in place of the entered ones.
+    - `field_errors`: the error message about each invalid field, by the field's name.
+    - `problem`: a message that is about no single field.
     """
-    form = {
-        "entries": visit.form,
-        "field_errors": {},
-        "link": link,
-        "suggested": SUGGESTED,
-        "how": HOW,
-    }
-    return visit.page("new_link.html", status, **form | values)
+    defaults = {"entries": visit.form, "field_errors": {}}
+    return visit.page(
+        "new_link.html",
+        status,
+        link=link,
+        suggested=SUGGESTED,
+        how=HOW,
+        **defaults | values,
+    )
 
 
 def show_edit(visit: Visit, id: str) -> Response:
@@ -71,13 +77,15 @@ def show_edit(visit: Visit, id: str) -> Response:
 
 
 def _stored_amounts(link: PaymentLink) -> dict[str, Decimal]:
-    """Returns the stored amounts of a link that can be changed, by the form's field."""
+    """Returns the stored amounts of a link that the form can change, by its field."""
     stored = {
         "goal": link.goal,
         "min_amount": link.min_amount,
         "max_amount": link.max_amount,
-        **dict(zip(SUGGESTED, (link.suggested or "").split(), strict=False)),
     }
+    # A link may have fewer suggested amounts than the form has fields for them.
+    suggested = (link.suggested or "").split()
+    stored |= zip(SUGGESTED, suggested, strict=False)
     return {name: Decimal(text) for name, text in stored.items() if text}
 
 
@@ -102,12 +110,9 @@ def make(visit: Visit, id: str = "") -> Response:
             id = _create(visit, body)
         else:
             outcome = "changed"
-            id = _update(visit, link, body)
+            _update(visit, link, body)
     except TooLittle as refusal:
-        message = error_message(refusal)
-        for name, amount in amounts.items():
-            if name != "goal" and amount < refusal.least:
-                field_errors[name] = message
+        field_errors = _too_small(amounts, refusal)
         return show_form(visit, 400, link, field_errors=field_errors)
     except CommandError:
         message = gettext(
@@ -117,6 +122,19 @@ def make(visit: Visit, id: str = "") -> Response:
     except (TooMuch, PriceUnavailable) as error:
         return show_form(visit, STATUS[error.code], link, problem=error_message(error))
     return visit.redirect(f"/links/{id}", done=outcome)
+
+
+def _too_small(amounts: Mapping[str, Decimal], refusal: TooLittle) -> dict[str, str]:
+    """Returns the message about each amount that no wallet can send, by field.
+
+    The goal is no amount that a payer sends.
+    """
+    message = error_message(refusal)
+    return {
+        name: message
+        for name, amount in amounts.items()
+        if name != "goal" and amount < refusal.least
+    }
 
 
 class _Texts(NamedTuple):
@@ -134,7 +152,7 @@ class _Amounts(NamedTuple):
 
 
 def _read_texts(form: Mapping[str, str]) -> _Texts:
-    """Reads the texts of the form."""
+    """Reads and checks the texts of the form."""
     texts = dict[str, str]()
     field_errors = dict[str, str]()
     for name in TEXTS:
@@ -160,25 +178,20 @@ def _read_amounts(
 
     `link` is the link to change; None for a new one. A fixed price cannot be changed.
     """
-    form = visit.form
     amounts = dict[str, Decimal]()
     field_errors = dict[str, str]()
-    is_fixed = link is not None and link.amount is not None
-    names: list[str] = []
-    if link is None:
-        names.append(AMOUNTS[0])
-    if not is_fixed:
-        names += [*AMOUNTS[1:], *SUGGESTED, "goal"]
-    for name in names:
+    for name in _amount_fields(link):
+        text = visit.form.get(name)
+        if text is None:
+            continue
         try:
-            if name in form:
-                amounts[name] = visit.amount(form[name])
+            amounts[name] = visit.amount(text)
         except AmountRefused as refusal:
             field_errors[name] = str(refusal)
     body: dict[str, object] = {"title": texts.get("title")}
     for name in AMOUNTS:
         body[f"{name}_usd"] = amounts.get(name)
-    lacks_name = is_nameless(body) and not is_fixed
+    lacks_name = is_nameless(body) and not _has_fixed_price(link)
     if lacks_name and not field_errors:
         field_errors["title"] = gettext(
             "Give the link a title or an amount, so that customers know it."
@@ -186,12 +199,30 @@ def _read_amounts(
     return _Amounts(amounts, field_errors | _contradictions(amounts))
 
 
+def _has_fixed_price(link: PaymentLink | None) -> bool:
+    return link is not None and link.amount is not None
+
+
+def _amount_fields(link: PaymentLink | None) -> list[str]:
+    """Returns the names of the fields with the amounts that can be set for this link.
+
+    `link` is None for a new link.
+    """
+    names: list[str] = []
+    if link is None:
+        names.append(PRICE)
+    if not _has_fixed_price(link):
+        names += [*LIMITS, *SUGGESTED, "goal"]
+    return names
+
+
 def _contradictions(amounts: Mapping[str, Decimal]) -> dict[str, str]:
     """Returns messages about amounts that contradict other amounts, by field."""
-    price, low, high = (amounts.get(name) for name in AMOUNTS)
-    if price is not None:
+    if PRICE in amounts:
         message = gettext("Leave this empty if the price is fixed.")
-        return dict.fromkeys(amounts.keys() - {AMOUNTS[0]}, message)
+        return {name: message for name in amounts if name != PRICE}
+    low = amounts.get("min_amount")
+    high = amounts.get("max_amount")
     if low and high and low > high:
         message = gettext("This must not be less than the smallest amount.")
         return {"max_amount": message}
@@ -212,7 +243,9 @@ def _read_body(
     more: dict[str, Any] = {}
     for name in ASKS:
         how = form.get(name)
-        more[name] = how if how in HOW else HOW[0]
+        if how not in HOW:
+            how = HOW[0]
+        more[name] = how
     more["goal_usd"] = amounts.get("goal")
     more["suggested"] = [amounts[name] for name in SUGGESTED if name in amounts]
     return load(NEW_PRICED_LINK, body) | more
@@ -232,15 +265,15 @@ def _create(visit: Visit, body: dict[str, Any]) -> str:
                 service.db,
                 visit.now,
                 visit.merchant_id,
-                body | {"id": id},
-                price,
-                visit.dust_limit_sats,
+                fields=body | {"id": id},
+                price=price,
+                dust_limit_sats=visit.dust_limit_sats,
             )
     return id
 
 
-def _update(visit: Visit, link: PaymentLink, body: dict[str, Any]) -> str:
-    """Changes the link, and returns its id.
+def _update(visit: Visit, link: PaymentLink, body: dict[str, Any]) -> None:
+    """Changes the link.
 
     Needs an exchange rate only if amounts have changed. So texts can be changed while
     no rate is available.
@@ -256,4 +289,3 @@ def _update(visit: Visit, link: PaymentLink, body: dict[str, Any]) -> str:
     if not is_same:
         price = live_price(visit.service.prices, visit.now, link.currency)
     edit(visit.service.db, link, body, price, visit.dust_limit_sats)
-    return link.id

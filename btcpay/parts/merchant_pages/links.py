@@ -1,7 +1,5 @@
 """The pages of payment links: list, details, activation, and a card to print."""
 
-from typing import Any
-
 from flask import Response
 
 from btcpay.invoices.links import (
@@ -17,29 +15,35 @@ from storage.values import Values
 
 
 def show_links(visit: Visit) -> Response:
-    own: Values = {"merchant_id": visit.merchant_id}
-    listing = Listing("lnk", queries.LINKS, queries.LINK_PLACE, own)
+    parameters: Values = {"merchant_id": visit.merchant_id}
+    listing = Listing("lnk", queries.LINKS, queries.LINK_PLACE, parameters)
     page = listing.page(visit.service.db, visit.query)
     return visit.page("links.html", listing=page, most=queries.MOST_COUNTED)
 
 
 def show_link(visit: Visit, id: str) -> Response:
+    """Shows a link with its QR code, and a page of the list of its invoices."""
     link = visit.get_or_404(queries.LINK, "lnk", id)
     url = _url(visit, id)
     db = visit.service.db
-    of_link: Values = {"payment_link_id": id}
     listing = Listing(
         "inv",
         queries.INVOICES_OF_LINK,
         queries.INVOICE_OF_LINK_PLACE,
-        of_link,
+        {"payment_link_id": id},
     )
-    page = listing.page(db, visit.query)
     raised = None
     if link.goal:
         raised = sum_raised(db, link)
-    values: Any = {"url": url, "qr": qr_svg(url), "most": queries.MOST_COUNTED}
-    return visit.page("link.html", link=link, listing=page, raised=raised, **values)
+    return visit.page(
+        "link.html",
+        link=link,
+        listing=listing.page(db, visit.query),
+        raised=raised,
+        url=url,
+        qr=qr_svg(url),
+        most=queries.MOST_COUNTED,
+    )
 
 
 def show_card(visit: Visit, id: str) -> Response:
@@ -50,9 +54,13 @@ def show_card(visit: Visit, id: str) -> Response:
 
 
 def switch(visit: Visit, id: str, active: bool) -> Response:
+    """Activates or deactivates a link, and redirects (303) to its page."""
     visit.get_or_404(links.ANY_BY_ID, "lnk", id)
     set_active(visit.service.db, id, active, visit.now)
-    return visit.redirect(f"/links/{id}", done="on" if active else "off")
+    outcome = "off"
+    if active:
+        outcome = "on"
+    return visit.redirect(f"/links/{id}", done=outcome)
 
 
 def _url(visit: Visit, id: str) -> str:

@@ -58,18 +58,21 @@ def press(visit: Visit) -> Response:
             error=error_message(refusal),
             readings=refusal.readings,
         )
+    # The price is asked for first, so that no customer chooses a gratuity in vain.
     try:
         quote = quotes.quote(service.prices, visit.now, _order(visit, sale))
     except GratuityRefused as refusal:
-        return _ask_gratuity(visit, sale, 400, error=error_message(refusal))
+        return _show_gratuities(visit, sale, 400, error=error_message(refusal))
     except InvalidRequest as refusal:
         return show_form(visit, 400, error=error_message(refusal))
     except TextRefused as refusal:
         return show_form(visit, 400, problem=error_message(refusal))
     except PriceUnavailable as error:
         return show_form(visit, 503, problem=error_message(error))
-    is_asked = gratuity_percents(visit) and not visit.session.gratuity_by_cashier
-    if is_asked and "tip" not in visit.form:
+    customer_chooses = (
+        gratuity_percents(visit) and not visit.session.gratuity_by_cashier
+    )
+    if customer_chooses and "tip" not in visit.form:
         return visit.redirect(
             "/till/tip",
             amount=sale.amount,
@@ -101,10 +104,10 @@ def ask_gratuity(visit: Visit) -> Response:
     the URL is invalid.
     """
     amount = visit.written_amount(visit.query.get("amount", ""))
-    return _ask_gratuity(visit, Sale(amount, visit.query.get("note", "")))
+    return _show_gratuities(visit, Sale(amount, visit.query.get("note", "")))
 
 
-def _ask_gratuity(
+def _show_gratuities(
     visit: Visit,
     sale: Sale,
     status: int = 200,
@@ -115,6 +118,9 @@ def _ask_gratuity(
         (int(percent), gratuity_of(visit, sale.amount, percent))
         for percent in gratuity_percents(visit)
     ]
+    entries = {}
+    if error:
+        entries = visit.form
     return visit.page(
         "till_gratuity.html",
         status,
@@ -122,13 +128,13 @@ def _ask_gratuity(
         gratuities=gratuities,
         brand=visit.pages.brand(visit.merchant_id),
         press_before=visit.query.get("press") or visit.form.get("press"),
-        entries=visit.form if error else {},
+        entries=entries,
         error=error,
     )
 
 
 def set_gratuities(visit: Visit) -> Response:
-    """Stores the percentages that the till offers, and whether the cashier chooses one.
+    """Stores the percentages that the till offers, and whether the cashier chooses.
 
     The form has whole percentages, such as `5 10` or `5 %, 10 %`. Shows an invalid form
     again.
@@ -170,24 +176,25 @@ def show_invoice(visit: Visit, id: str) -> Response:
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
     if snapshot.row.gratuity is None:
         raise NotFound("this is no sale of the till")
-    is_gone = (
-        is_taken_back(visit.service.settings, snapshot.row) or snapshot.has_vanished
-    )
+    settings = visit.service.settings
     brand = visit.pages.brand(visit.merchant_id)
-    returned = returned_sats(visit.service.db, snapshot)
-    notices = Notices(has_vanished=is_gone, returned_sats=returned)
+    notices = Notices(
+        has_vanished=is_taken_back(settings, snapshot.row) or snapshot.has_vanished,
+        returned_sats=returned_sats(visit.service.db, snapshot),
+    )
     page = invoice_values(snapshot, brand, notices)
+    # If none came too late or in excess, all that were received.
     beyond_sats = page["overpaid_sats"] or page["received_sats"]
-    receipt_url = f"{visit.service.settings.base_url}/pay/{id}"
+    receipt_qr = None
+    if page["state"] in (CheckoutState.SEEN, CheckoutState.PAID):
+        receipt_qr = qr_svg(f"{settings.base_url}/pay/{id}")
     return visit.page(
         "till_invoice.html",
         page=page,
         brand=brand,
         gratuity=Decimal(snapshot.row.gratuity),
         beyond=value_of(beyond_sats, page["price"], page["currency"]),
-        receipt_qr=qr_svg(receipt_url)
-        if page["state"] in (CheckoutState.SEEN, CheckoutState.PAID)
-        else None,
+        receipt_qr=receipt_qr,
         sales=last_sales(visit, id),
     )
 
@@ -195,7 +202,8 @@ def show_invoice(visit: Visit, id: str) -> Response:
 def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the form for an amount, and the last sales.
 
-    `?shown=` is the id of a sale that another page on the screen shows already.
+    The URL parameter `shown` is the id of a sale that another page on the screen shows
+    already.
     `values` are further values for the template:
 
     - `error`: the message about an invalid amount.
@@ -203,10 +211,13 @@ def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
     - `has_gratuity_error`: True if the percentages in the form for gratuities are invalid.
     - `problem`: a message that is about no single field.
     """
+    entries = {}
+    if status != 200:
+        entries = visit.form
     return visit.page(
         "till.html",
         status,
-        entries=visit.form if status != 200 else {},
+        entries=entries,
         percents=[int(percent) for percent in gratuity_percents(visit)],
         longest_sum=LONGEST_SUM,
         gratuity_by_cashier=visit.session.gratuity_by_cashier,
@@ -220,21 +231,21 @@ def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
 def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
     """Returns the id of this form's invoice: the one that it created before, or a new one.
 
-    If the existing invoice has received a payment, a new one is created: then the
-    cashier has returned to the form with the browser's back button, for the next
-    customer.
+    A new one is also created if the existing invoice is not waiting for its first
+    payment any more: then the cashier has returned to the form with the browser's back
+    button, for the next customer.
     """
     service = visit.service
     with visit.create_once("inv", invoices.WHOLE) as (id, exists):
+        new_id: str | None = id
         if exists:
-            own: Values = {
+            parameters: Values = {
                 "id": id,
                 "merchant_id": visit.merchant_id,
                 "now": to_ms(visit.now),
             }
-            untouched = service.db.get_or_none(invoices.UNTOUCHED_OF_MERCHANT, **own)
-            if untouched:
+            if service.db.get_or_none(invoices.UNTOUCHED_OF_MERCHANT, **parameters):
                 return id
+            new_id = None  # a random one
         network = service.settings.network
-        new_id = None if exists else id
         return create.new_invoice(service.db, network, visit.now, quote, new_id).id

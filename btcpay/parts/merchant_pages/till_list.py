@@ -8,6 +8,7 @@ from typing import Any
 from btcpay.checkout.snapshot import is_taken_back
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.settings.settings import Settings
 from btcpay.values.money import amount_due, round_money
 from btcpay.values.statuses import InvoiceStatus
 from storage.queries import invoices
@@ -35,23 +36,26 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     parameters = Values(merchant_id=visit.merchant_id, limit=RECENT_SALES)
     rows = db.rows(queries.SALES, **parameters)
     alarms = db.rows(queries.ALARMS, **parameters)
-    last_rows = rows[:LISTED]
+    listed = rows[:LISTED]
     settings = visit.service.settings
     return {
-        "listed": last_rows,
-        "taken_back": {
-            row.id
-            for row in last_rows
-            if row.attention == "reorganised" or is_taken_back(settings, row)
-        },
+        "listed": listed,
+        "taken_back": {row.id for row in listed if _has_lost_payment(settings, row)},
         "alarms": [row for row in alarms if row.id != shown_id],
         "shown_id": shown_id,
-        "is_waiting": any(
-            row.status == InvoiceStatus.OPEN and row.covered_ms for row in last_rows
-        ),
+        "is_waiting": any(map(_is_unconfirmed, listed)),
         "suggested": frequent_sales(rows, visit.currency),
         "notes": sorted({row.description for row in rows if row.description}),
     }
+
+
+def _has_lost_payment(settings: Settings, row: invoices.InvoiceWith) -> bool:
+    return row.attention == "reorganised" or is_taken_back(settings, row)
+
+
+def _is_unconfirmed(row: invoices.InvoiceWith) -> bool:
+    """True if the full amount was seen, but does not have enough confirmations yet."""
+    return row.status == InvoiceStatus.OPEN and row.covered_ms is not None
 
 
 def frequent_sales(
@@ -60,8 +64,8 @@ def frequent_sales(
 ) -> list[tuple[Decimal, str]]:
     """Returns the most frequent amounts and their notes, the smallest amount first.
 
-    Only sales in `currency` count. The amounts are without gratuities. Each pair of an
-    amount and a note was sold at least twice. At most MOST_SUGGESTED pairs are returned.
+    Returns at most MOST_SUGGESTED pairs of an amount and a note. Each was sold at least
+    twice. The amounts are without gratuities. Only sales in `currency` count.
     """
     sold = Counter[tuple[Decimal, str]]()
     for row in rows:

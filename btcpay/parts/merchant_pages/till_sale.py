@@ -34,6 +34,7 @@ def read_sale(visit: Visit) -> Sale:
     AmountRefused if an amount is invalid.
     """
     form = visit.form
+    # The value of a suggestion's button is the amount, a blank and the note.
     suggestion, _, suggested_note = form.get("suggested", "").partition(" ")
     note = suggested_note or form.get("note", "")
     if suggestion:
@@ -45,7 +46,10 @@ def read_sale(visit: Visit) -> Sale:
 
 
 def _read_sum(visit: Visit, text: str) -> list[Decimal]:
-    """Returns the amounts that `+` separates. Raises AmountRefused if one is invalid."""
+    """Returns the amounts that `+` separates. Raises AmountRefused if one is invalid.
+
+    A text with more than LONGEST_SUM characters counts as a single amount.
+    """
     parts = text.split("+")
     if len(parts) == 1 or len(text) > LONGEST_SUM:
         return [visit.amount(text)]
@@ -87,7 +91,6 @@ def read_gratuity(visit: Visit, amount: Decimal) -> Decimal:
 
 def gratuity_of(visit: Visit, amount: Decimal, percent: str) -> Decimal:
     """Returns `percent` percent of the amount; 0 if the shop does not offer this percentage."""
-    number = 0
-    if percent in gratuity_percents(visit):
-        number = int(percent)
-    return round_money(amount * number / 100, visit.currency)
+    if percent not in gratuity_percents(visit):
+        return round_money(Decimal(0), visit.currency)
+    return round_money(amount * int(percent) / 100, visit.currency)

@@ -13,12 +13,26 @@ from storage.statement import eq, param, rows_as
 
 
 def _fact(key: Key) -> Select:
-    """Returns a column with a number, a time or a count, from the table of facts."""
+    """Returns a column with the number that the table `fact` stores under this key."""
     number = Fact.select(Fact.value.cast("BIGINT")).where(Fact.name == key.value)
     return number.alias(key.value)
 
 
 class Shop(NamedTuple):
+    """The values of the page *Today* that one row of the database has.
+
+    - `next_index`, `used_before`, `used_ahead`, `wallet_gap_limit`: columns of the table
+      `merchant`.
+    - `last_paid`: the highest index of a paid address; None if none is paid.
+    - `widest`: the widest step from one paid address to the next; None if none is paid.
+    - `checked_ms`: when a check last looked at all watched invoices.
+    - `previews_late`: the number of open pages for which the mempool was queried late.
+    - `height`, `mined_ms`: the height and the time of the best block.
+    - `behind`: the number of unread blocks.
+    - `is_at_stake`: True if the unread blocks matter, since an invoice may be paid or a
+      merchant has a balance.
+    """
+
     next_index: int
     used_before: int
     used_ahead: int | None
@@ -41,11 +55,15 @@ class Shop(NamedTuple):
 SHOP = rows_as(
     Shop,
     Merchant.select(
-        *(Merchant.next_index, Merchant.used_before, Merchant.used_ahead),
+        Merchant.next_index,
+        Merchant.used_before,
+        Merchant.used_ahead,
         Merchant.created_ms,
         Merchant.wallet_gap_limit,
-        *(MerchantMail.address.alias("mail_address"), Balance.confirmed_sats),
-        *(gaps.LAST_PAID.alias("last_paid"), gaps.WIDEST.alias("widest")),
+        MerchantMail.address.alias("mail_address"),
+        Balance.confirmed_sats,
+        gaps.LAST_PAID.alias("last_paid"),
+        gaps.WIDEST.alias("widest"),
         _fact(Key.CHECKED_MS),
         _fact(Key.PREVIEWS_LATE),
         _fact(Key.BACKED_UP_MS),
@@ -65,13 +83,11 @@ ON_ITS_WAY = rows_as(
         Output.invoice_id,
         fn.SUM(Output.amount_sats).cast("BIGINT").alias("amount_sats"),
         fn.MIN(Output.first_seen_ms).alias("first_seen_ms"),
-        *(
-            Invoice.description,
-            Invoice.reference,
-            Invoice.gratuity,
-            Invoice.currency,
-            Invoice.price,
-        ),
+        Invoice.description,
+        Invoice.reference,
+        Invoice.gratuity,
+        Invoice.currency,
+        Invoice.price,
     )
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
