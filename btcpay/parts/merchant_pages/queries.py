@@ -17,9 +17,16 @@ Q = TypeVar("Q", bound=Select)
 
 
 class ListedInvoice(InvoiceWith):
-    value: str | None  # the amount that a search matches, in the currency `value_in`
+    """An invoice in a list.
+
+    - `value`: the amount that a search matches, in the currency `value_in`.
+    - `came_sats`: all satoshis that came, including late ones. Only rows of WANTING have
+      this column.
+    """
+
+    value: str | None
     value_in: str
-    came_sats: int  # includes late payments; only for invoices that need attention
+    came_sats: int
 
 
 class ListedSale(ListedInvoice):
@@ -34,39 +41,48 @@ class ListedSale(ListedInvoice):
 
 
 class ListedPayment(PaymentWith):
-    value: (
-        str | None
-    )  # at its receipt; `amount` and `currency` are those of its invoice
+    """A payment in a list, with columns of its invoice such as `amount` and `currency`.
+
+    `value` is what the payment was worth at its receipt, in the currency `value_in`;
+    None if no exchange rate was known.
+    """
+
+    value: str | None
     value_in: str
 
 
 def _invoices(*columns: ColumnBase) -> TypedSelect[ListedInvoice]:
-    """Returns the query for invoices with these columns in addition to the usual ones.
+    """Returns the query for invoices, with the usual columns and these ones.
 
     In each row, `received_sats` are the satoshis that count for the invoice, and
     `attention` is the reason why the invoice needs attention; None if there is none.
     """
     query = Invoice.select(
-        *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.received_sats),
-        *(
-            Invoice.description,
-            Invoice.gratuity,
-            Invoice.created_ms,
-            Invoice.covered_ms,
-        ),
-        *(*Invoice.AMOUNT_DUE, Attention.reason.alias("attention"), *columns),
+        Invoice.id,
+        Invoice.status,
+        Invoice.amount_sats,
+        Invoice.received_sats,
+        Invoice.description,
+        Invoice.gratuity,
+        Invoice.created_ms,
+        Invoice.covered_ms,
+        *Invoice.AMOUNT_DUE,
+        Attention.reason.alias("attention"),
+        *columns,
     ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
     return rows_as(ListedInvoice, query)
 
 
 _INVOICES = _invoices(
-    *(Invoice.amount.alias("value"), Invoice.currency.alias("value_in")),
-    *(Invoice.reference, *Invoice.PERSONAL),
+    Invoice.amount.alias("value"),
+    Invoice.currency.alias("value_in"),
+    Invoice.reference,
+    *Invoice.PERSONAL,
 )
 
 
 def sale_column(part: str) -> str:
-    """Returns the name of the column that has the state of a sale in this part (plug-in)."""
+    """Returns the name of the column with the state that this part (plug-in) gives a sale."""
     return f"{part}_state"
 
 
@@ -86,16 +102,21 @@ _LISTED_SALES = rows_as(
 _PAYMENTS = rows_as(
     ListedPayment,
     Payment.select(
-        *(Payment.id, Payment.amount_sats, Payment.tx_hash, Payment.created_ms),
-        *(Payment.currency.alias("value_in"), Payment.value_at_receipt.alias("value")),
-        *(Payment.address_invoice_id, Payment.invoice_id),
-        *(
-            Invoice.description,
-            Invoice.reference,
-            *Invoice.PERSONAL,
-            *Invoice.AMOUNT_DUE,
-        ),
-        *(Invoice.gratuity, Invoice.status, Invoice.expires_ms),
+        Payment.id,
+        Payment.amount_sats,
+        Payment.tx_hash,
+        Payment.created_ms,
+        Payment.currency.alias("value_in"),
+        Payment.value_at_receipt.alias("value"),
+        Payment.address_invoice_id,
+        Payment.invoice_id,
+        Invoice.description,
+        Invoice.reference,
+        *Invoice.PERSONAL,
+        *Invoice.AMOUNT_DUE,
+        Invoice.gratuity,
+        Invoice.status,
+        Invoice.expires_ms,
         Output.select(fn.MIN(Output.first_seen_ms))
         .where(Output.payment_id == Payment.id)
         .alias("first_seen_ms"),
@@ -210,11 +231,11 @@ WANTING = rows_as(
 def _begins(column: ColumnBase) -> Expression:
     """Returns the condition begin <= value < end, compared by bytes.
 
-    The operators are those of `storage/sqlite.py`.
+    The operators are PostgreSQL's; `storage/sqlite.py` has them for SQLite.
     """
-    return Expression(column, "~>=~", param("begin")) & Expression(
-        column, "~<~", param("end")
-    )
+    is_from_begin = Expression(column, "~>=~", param("begin"))
+    is_before_end = Expression(column, "~<~", param("end"))
+    return is_from_begin & is_before_end
 
 
 # The newest thousand invoices with exactly this reference.
@@ -249,8 +270,8 @@ def _searches(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
     }
     # With `+ 0` the database uses the index of the condition, not the one that contains
     # all rows of the merchant.
-    own = (model.merchant_id + 0) == param("merchant_id")
-    newest = query.where(own).order_by(*keyset.order(model)).limit(param("limit"))
+    is_own = (model.merchant_id + 0) == param("merchant_id")
+    newest = query.where(is_own).order_by(*keyset.order(model)).limit(param("limit"))
     return {name: newest.where(condition) for name, condition in conditions.items()}
 
 
@@ -272,25 +293,27 @@ def _count(*conditions: Expression) -> Select:
     return count_of(query, MOST_COUNTED)
 
 
-_IS_OWN = eq(PaymentLink.merchant_id)
+_OWN_LINK = eq(PaymentLink.merchant_id)
 
 
 class ListedLink(PaymentLink):
+    """A link with the numbers of its invoices, and of those that are paid."""
+
     invoices: int
     paid: int
 
 
-_OWN = rows_as(
+_LISTED_LINKS = rows_as(
     ListedLink,
     PaymentLink.select(
         PaymentLink,
         _count().alias("invoices"),
         _count(Invoice.status == InvoiceStatus.PAID).alias("paid"),
-    ).where(_IS_OWN),
+    ).where(_OWN_LINK),
 )
-LINKS = keyset.older(_OWN, PaymentLink)
-LINK_PLACE = keyset.position_query(PaymentLink).where(_IS_OWN)
-LINK = _OWN.where(eq(PaymentLink.id))
+LINKS = keyset.older(_LISTED_LINKS, PaymentLink)
+LINK_PLACE = keyset.position_query(PaymentLink).where(_OWN_LINK)
+LINK = _LISTED_LINKS.where(eq(PaymentLink.id))
 
 _OF_LINK = eq(Invoice.payment_link_id)
 INVOICES_OF_LINK = keyset.older(_INVOICES.where(_OF_LINK), Invoice)

@@ -29,7 +29,8 @@ LONGEST_PAUSE_S = 60
 MOST_KEYS = 1_000  # whose requests are collected at the same time
 
 
-# The time of a request, its operation, status and error code, and its duration in seconds.
+# A request that is not written yet: its time, operation, HTTP status, error code ("" if none), and
+# its duration in seconds. It becomes a Request when it is written, since `note` must be fast.
 Pending = tuple[datetime, str, int, str, float]
 
 
@@ -46,7 +47,9 @@ class RequestLog(BackgroundWriter):
         self._now = now
         self._pending: dict[str, deque[Pending]] = {}
         self._next_pause_s = FIRST_PAUSE_S
-        self._written_s = -math.inf
+        self._written_s = (
+            -math.inf
+        )  # the time of the last write, on the monotonic clock
 
     def note(
         self,
@@ -58,8 +61,8 @@ class RequestLog(BackgroundWriter):
     ) -> None:
         """Adds a request whose response begins. Returns within microseconds.
 
-        `error_code` is the code in the error's response, or "". `took_s` is the time
-        until the response begins, in seconds.
+        `error_code` is the code in the error's response; "" if the response is no error.
+        `took_s` is the time until the response begins, in seconds.
         """
         request = (self._now(), operation, status, error_code, took_s)
         with self._lock:
@@ -73,7 +76,10 @@ class RequestLog(BackgroundWriter):
             self.wake()
 
     def pause_s(self) -> float:
-        """Returns how many seconds requests are collected before the next write."""
+        """Returns how many seconds requests are collected before the next write.
+
+        Each call doubles the result of the next call, up to LONGEST_PAUSE_S.
+        """
         if time.monotonic() - self._written_s > LONGEST_PAUSE_S:
             self._next_pause_s = FIRST_PAUSE_S
         pause_s = self._next_pause_s
@@ -83,7 +89,8 @@ class RequestLog(BackgroundWriter):
     def write(self) -> bool:
         """Writes the collected requests. Returns False if the database fails.
 
-        The requests are kept for the next write if the database is busy.
+        If the database is busy, the requests are kept for the next write. After another
+        failure they are lost.
         """
         self._written_s = time.monotonic()
         with self._lock:
@@ -91,7 +98,7 @@ class RequestLog(BackgroundWriter):
             self._pending = {}
         if not pending:
             return True
-        new = {id: list(map(_converted, requests)) for id, requests in pending.items()}
+        new = {id: list(map(_request_of, requests)) for id, requests in pending.items()}
         try:
             with self._db.write_if_free():
                 add(self._db, new, to_ms(self._now()))
@@ -108,13 +115,15 @@ class RequestLog(BackgroundWriter):
         with self._lock:
             for key_id, requests in pending.items():
                 newer = self._pending.get(key_id, ())
-                if newer or len(self._pending) < MOST_KEYS:
-                    both = deque([*requests, *newer], MOST_REQUESTS)
-                    self._pending[key_id] = both
+                # No room: the requests of this key are dropped.
+                if not newer and len(self._pending) >= MOST_KEYS:
+                    continue
+                both = [*requests, *newer]
+                self._pending[key_id] = deque(both, maxlen=MOST_REQUESTS)
             self._has_pending.set()
 
 
-def _converted(pending: Pending) -> Request:
+def _request_of(pending: Pending) -> Request:
     at, operation, status, error_code, took_s = pending
     took_ms = int(took_s * 1000) + 1  # rounded up
     return Request(to_ms(at), operation, status, error_code, took_ms)

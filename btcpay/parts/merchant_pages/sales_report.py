@@ -1,6 +1,6 @@
 """Sums of sales by day, the scale of their chart, and the page of a month."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -23,8 +23,11 @@ ROUND = (2, 4, 6, 8, 10)
 class PaymentSum(NamedTuple):
     """The sum of several payments.
 
-    `unpriced` is the number of payments that have no value, since no exchange rate was
-    known. `value_minor` is the value of the others, in minor units (such as cents).
+    - `payments`: the number of all these payments.
+    - `unpriced`: the number of those that have no value, since no exchange rate was known.
+    - `received_sats`: the satoshis of all payments.
+    - `value_minor`: the value of the payments that have one, in minor units (such as
+      cents).
     """
 
     payments: int = 0
@@ -33,16 +36,13 @@ class PaymentSum(NamedTuple):
     value_minor: int = 0
 
 
-def _total(sums: Iterable[PaymentSum]) -> PaymentSum:
-    total = PaymentSum()
-    for each in sums:
-        total = PaymentSum(
-            total.payments + each.payments,
-            total.unpriced + each.unpriced,
-            total.received_sats + each.received_sats,
-            total.value_minor + each.value_minor,
-        )
-    return total
+def _total(sums: Collection[PaymentSum]) -> PaymentSum:
+    return PaymentSum(
+        payments=sum(day_sum.payments for day_sum in sums),
+        unpriced=sum(day_sum.unpriced for day_sum in sums),
+        received_sats=sum(day_sum.received_sats for day_sum in sums),
+        value_minor=sum(day_sum.value_minor for day_sum in sums),
+    )
 
 
 class SalesReport(NamedTuple):
@@ -51,9 +51,9 @@ class SalesReport(NamedTuple):
     A sale has the value that it had when it was received. Days on which the shop had
     another currency have no sales here.
 
-    - `by_day`: the sum of each day by the day's number, in order.
-    - `whole`: the sum of all these days.
-    - `before`: the sum of the days before them.
+    - `by_day`: the sum of each day, by the day's number, in order.
+    - `whole`: the sum of all days in `by_day`.
+    - `before`: the sum of the period before these days, for comparison.
     """
 
     currency: str
@@ -61,18 +61,21 @@ class SalesReport(NamedTuple):
     whole: PaymentSum
     before: PaymentSum
 
-    def value(self, took: PaymentSum) -> Decimal:
-        return of_minor(took.value_minor, self.currency)
+    def value(self, payment_sum: PaymentSum) -> Decimal:
+        return of_minor(payment_sum.value_minor, self.currency)
 
     def top(self) -> int:
-        """Returns the number at the top of the chart: round, and in units of the currency."""
+        """Returns the number at the top of the chart, in units of the currency.
+
+        It is the lowest round number that is not below the best day's value.
+        """
         minor_per_unit = 10 ** places_of(self.currency)
-        most_minor = max(day_sum.value_minor for day_sum in self.by_day.values())
+        best_day_minor = max(day_sum.value_minor for day_sum in self.by_day.values())
         power_of_ten = 1
         while True:
             for number in ROUND:
                 top = number * power_of_ten
-                if top * minor_per_unit >= most_minor:
+                if top * minor_per_unit >= best_day_minor:
                     return top
             power_of_ten *= 10
 
@@ -83,24 +86,37 @@ def sales_reports(
     """Returns a report of the days `first` to `last` for each currency.
 
     `first` and `last` are numbers of days. The first report is in the shop's
-    `currency`, even if it has no payments. Other currencies have a report only if they
-    have payments on these days. If `rows` has days before `first`, each report has the
-    sum of those days as `before`.
+    `currency`, even if it has no payments. Another currency has a report only if it has
+    payments on these days. `rows` may also have days before `first`; their sum is the
+    report's `before`.
     """
+    # The shop's currency comes first, the others follow by their codes.
     sums_by_currency: dict[str, dict[int, PaymentSum]] = {currency: {}}
     for row in sorted(rows, key=lambda row: row.currency):
         sums_by_day = sums_by_currency.setdefault(row.currency, {})
         sums_by_day[row.day] = _sum_of(row)
     reports = []
     for code, sums_by_day in sums_by_currency.items():
-        by_day = {}
-        for day in range(first, last + 1):
-            by_day[day] = sums_by_day.get(day, PaymentSum())
-        earlier = [day_sum for day, day_sum in sums_by_day.items() if day < first]
-        report = SalesReport(code, by_day, _total(by_day.values()), _total(earlier))
+        report = _report_of(code, sums_by_day, first, last)
         if code == currency or report.whole.payments:
             reports.append(report)
     return reports
+
+
+def _report_of(
+    currency: str, sums_by_day: Mapping[int, PaymentSum], first: int, last: int
+) -> SalesReport:
+    """Returns the report of the days `first` to `last` in one currency."""
+    by_day = {}
+    for day in range(first, last + 1):
+        by_day[day] = sums_by_day.get(day, PaymentSum())
+    earlier_sums = [day_sum for day, day_sum in sums_by_day.items() if day < first]
+    return SalesReport(
+        currency,
+        by_day,
+        whole=_total(by_day.values()),
+        before=_total(earlier_sums),
+    )
 
 
 def _sum_of(row: MerchantDay) -> PaymentSum:
@@ -110,12 +126,11 @@ def _sum_of(row: MerchantDay) -> PaymentSum:
 def sums_to_show(
     reports: Sequence[SalesReport], sum_of: Callable[[SalesReport], PaymentSum]
 ) -> list[tuple[SalesReport, PaymentSum]]:
-    """Selects the sums to show. Returns each with its report, which has the currency.
+    """Returns pairs of a report and the sum that `sum_of` picks from it.
 
-    `reports` has one report for each currency. `sum_of` picks one sum from a report, for
-    example the sum of one day. Sums without any payment are left out. But if all are
-    without payments, the result is the sum in the first report, which is in the shop's
-    currency.
+    Each report has its own currency. `sum_of` returns, for example, the sum of one day.
+    Reports whose sum has no payments are left out. If all would be left out, the first
+    report is returned, which is in the shop's currency.
     """
     pairs = [(report, sum_of(report)) for report in reports]
     with_payments = [pair for pair in pairs if pair[1].payments]
@@ -131,38 +146,36 @@ def show_month(visit: Visit) -> Response:
     today = visit.now.astimezone(visit.zone).date()
     earliest = _first_month(visit)
     first = _first_of(visit.query.get("month", ""), earliest, today)
-    before = (first - timedelta(days=1)).replace(day=1)
-    after = (first + timedelta(days=31)).replace(day=1)
-    last = after - timedelta(days=1)
-    until = number_of(last)
-    own = visit.merchant_id
-    db = visit.service.db
-    rows = db.rows(days.BETWEEN, first=number_of(before), last=until, merchant_id=own)
-    since_ms = start_of(number_of(first), visit.zone)
-    before_ms = start_of(number_of(after), visit.zone)
-    lines: list[Line] = []
-    for part in hooks.of(hooks.MerchantViews):
-        if part.month_lines:
-            lines += part.month_lines(visit, since_ms, before_ms)
-    month_before = None
-    if before >= earliest:
-        month_before = before
-    month_after = None
-    if after <= today:
-        month_after = after
+    previous_month = (first - timedelta(days=1)).replace(day=1)
+    next_month = (first + timedelta(days=31)).replace(day=1)
+    last = next_month - timedelta(days=1)
+    rows = visit.service.db.rows(
+        days.BETWEEN,
+        first=number_of(previous_month),
+        last=number_of(last),
+        merchant_id=visit.merchant_id,
+    )
+    offered_before = None
+    if previous_month >= earliest:
+        offered_before = previous_month
+    offered_after = None
+    if next_month <= today:
+        offered_after = next_month
     # The days of the accountant's file: this month, or the one before if this month has
     # not ended.
     download_days = (first, last)
     if last >= today:
-        download_days = (before, first - timedelta(days=1))
+        download_days = (previous_month, first - timedelta(days=1))
     return visit.page(
         "month.html",
-        lines=lines,
-        charts=sales_reports(rows, number_of(first), until, visit.session.currency),
+        lines=_lines_of_parts(visit, first, next_month),
+        charts=sales_reports(
+            rows, number_of(first), number_of(last), visit.session.currency
+        ),
         first=first,
         last=last,
-        before=month_before,
-        after=month_after,
+        before=offered_before,
+        after=offered_after,
         sent=download_days,
         has_sales_to_send=_has_sales(rows, *download_days),
         today=number_of(today),
@@ -170,25 +183,43 @@ def show_month(visit: Visit) -> Response:
     )
 
 
+def _lines_of_parts(visit: Visit, first: date, next_month: date) -> list[Line]:
+    """Returns the sentences that parts (optional plug-ins) add to the page of a month.
+
+    The month is from the day `first` to the day before `next_month`.
+    """
+    since_ms = start_of(number_of(first), visit.zone)
+    before_ms = start_of(number_of(next_month), visit.zone)
+    lines: list[Line] = []
+    for part in hooks.of(hooks.MerchantViews):
+        if part.month_lines:
+            lines += part.month_lines(visit, since_ms, before_ms)
+    return lines
+
+
 def _has_sales(rows: Sequence[MerchantDay], first: date, last: date) -> bool:
     """True if any payment was received on the days `first` to `last`."""
-    days_to_send = range(number_of(first), number_of(last) + 1)
-    return any(row.payments for row in rows if row.day in days_to_send)
+    first_number = number_of(first)
+    last_number = number_of(last)
+    return any(row.payments for row in rows if first_number <= row.day <= last_number)
 
 
 def _first_month(visit: Visit) -> date:
-    """Returns the first day of the month in which the shop began, in its time zone."""
+    """Returns the first day of the month in which the shop began, in its time zone.
+
+    The shop may have payments before its creation, if the clock was wrong then.
+    """
     created_ms, first_day = visit.service.db.get(
         days.BEGINNING, merchant_id=visit.merchant_id
     )
-    began = day_of(created_ms, visit.zone)
+    earliest_day = day_of(created_ms, visit.zone)
     if first_day is not None:
-        began = min(began, first_day)
-    return date_of(began).replace(day=1)
+        earliest_day = min(earliest_day, first_day)
+    return date_of(earliest_day).replace(day=1)
 
 
 def _first_of(month: str, earliest: date, today: date) -> date:
-    """Returns the first day of the requested month.
+    """Returns the first day of the requested `month`, such as "2026-11".
 
     If the month is invalid, in the future or before `earliest`, returns the first day of
     the current month.

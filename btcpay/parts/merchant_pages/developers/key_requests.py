@@ -18,9 +18,9 @@ LIFE_MS = timedelta(days=7) // timedelta(milliseconds=1)
 MOST_AHEAD_MS = timedelta(days=1) // timedelta(milliseconds=1)
 MOST_CHARACTERS = 80  # of the name of an operation, and of an error code
 
-# Locks the rows of keys. Without the lock, two processes that write requests of one key would lose
-# some of them. A key without a row was deleted: a restore can delete a key whose requests are
-# still in the memory of a process.
+# Locks the row of a key. Without the lock, two processes that write requests of one key would lose
+# some of them. No row means that the key was deleted: a restore can delete a key whose requests
+# are still in the memory of a process.
 _LOCK = (
     ApiKey.select(ApiKey.id)
     .where(eq(ApiKey.id))
@@ -65,11 +65,16 @@ def load(text: str, now_ms: int) -> list[Request]:
 
 
 def _recent(text: str, now_ms: int) -> list[list[Any]]:
-    """Returns the values of each stored request that is not older than a week."""
+    """Returns the values of each stored request that is not older than a week.
+
+    Each has the fields of `Request`. Returns an empty list for a damaged text.
+    """
     first_ms = now_ms - LIFE_MS
     last_ms = now_ms + MOST_AHEAD_MS
     try:
-        return [each for each in orjson.loads(text) if first_ms <= each[0] <= last_ms]
+        return [
+            values for values in orjson.loads(text) if first_ms <= values[0] <= last_ms
+        ]
     except (TypeError, ValueError, LookupError):
         return []
 
@@ -86,7 +91,7 @@ def add(db: Database, new: Mapping[str, Iterable[Request]], now_ms: int) -> None
     rows: list[Values] = []
     for id in ids:
         requests = _recent(stored_texts.get(id, "[]"), now_ms)
-        requests += [_bounded(request) for request in new[id]]
+        requests += [_truncate(request) for request in new[id]]
         text = orjson.dumps(requests[-MOST_REQUESTS:]).decode()
         rows.append({"key_id": id, "written_ms": now_ms, "requests": text})
     at_once.run(db, _PUT, rows)
@@ -105,7 +110,7 @@ def _stored_texts(db: Database, ids: Sequence[str]) -> dict[str, str]:
     return {row.key_id: row.requests for row in rows}
 
 
-def _bounded(request: Request) -> list[Any]:
+def _truncate(request: Request) -> list[Any]:
     """Returns the values of a request with its texts cut to MOST_CHARACTERS."""
     at_ms, operation, status, error_code, took_ms = request
     operation = operation[:MOST_CHARACTERS]

@@ -25,6 +25,10 @@ class DownloadSlot:
 
     The slot is free again when the download is finished, or when another download gets
     the slot.
+
+    - `has_given_way`: True if another download has got the slot.
+    - `behind_since_s`: a time of the clock. The client is as many seconds behind the pace
+      as have passed since then.
     """
 
     def __init__(
@@ -51,9 +55,12 @@ class DownloadSlot:
             if self.has_given_way:
                 raise SlotLost
             now_s = self._slots.clock()
-            earned_s = len(piece) / self._slots.least_pace
-            # The time in which the server produced the piece is not the client's.
-            self.behind_since_s += now_s - began_s + earned_s
+            # Neither the time in which the server produced this piece counts against the
+            # client, nor the time that a client at the pace needs for the piece.
+            produced_s = now_s - began_s
+            allowed_s = len(piece) / self._slots.least_pace
+            self.behind_since_s += produced_s + allowed_s
+            # A client that was faster than the pace gets no credit for it.
             self.behind_since_s = min(self.behind_since_s, now_s)
             yield piece
             began_s = self._slots.clock()
@@ -97,8 +104,8 @@ class DownloadSlots:
     def take(self, connection: socket.socket | None) -> DownloadSlot | None:
         """Returns a slot for a download over `connection`; None if there is none.
 
-        If all slots are in use, aborts the download of the slowest client and gives its
-        slot away, but only if that client is too slow (`slow_s`).
+        If all slots are in use, and the slowest client is too slow (`slow_s`), aborts the
+        download of this client and gives its slot away.
         """
         with self._lock:
             if len(self._slots) >= self._most and not self._free_slowest():
@@ -113,6 +120,10 @@ class DownloadSlots:
                 self._slots.remove(slot)
 
     def _free_slowest(self) -> bool:
+        """Frees the slot of the slowest client. Returns False if no client is too slow.
+
+        The caller must hold the lock.
+        """
         slowest = min(self._slots, key=lambda slot: slot.behind_since_s)
         if self.clock() - slowest.behind_since_s < self._slow_s:
             return False

@@ -44,11 +44,11 @@ def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
     db = visit.service.db
     now_ms = to_ms(visit.now)
     today = visit.now.astimezone(visit.zone).date()
+    new_year = today.replace(month=1, day=1)
     links = db.rows(sessions.FILES, merchant_id=visit.merchant_id, now=now_ms)
-    days = today.replace(month=1, day=1), today
     return visit.page(
         "downloads.html",
-        days=days,
+        days=(new_year, today),
         links=links,
         link=link,
         url=url,
@@ -92,15 +92,15 @@ def make_link(visit: Visit) -> Response:
 
 def _require_room(visit: Visit) -> None:
     """Raises InvalidRequest if the merchant has MOST_LINKS links that work."""
-    own: Values = {"merchant_id": visit.merchant_id, "now": to_ms(visit.now)}
-    if len(visit.service.db.rows(sessions.FILES, **own)) >= MOST_LINKS:
+    parameters: Values = {"merchant_id": visit.merchant_id, "now": to_ms(visit.now)}
+    links = visit.service.db.rows(sessions.FILES, **parameters)
+    if len(links) >= MOST_LINKS:
         raise InvalidRequest(f"{MOST_LINKS} such links work already: revoke one first")
 
 
 def revoke(visit: Visit, id: str) -> Response:
-    visit.service.db.run(
-        sessions.REVOKE_FILE, id=visit.get_or_404(sessions.FILE, "fil", id).id
-    )
+    link = visit.get_or_404(sessions.FILE, "fil", id)
+    visit.service.db.run(sessions.REVOKE_FILE, id=link.id)
     return visit.redirect("/downloads", done="revoked")
 
 
@@ -115,31 +115,32 @@ def send_file_of_link(service: Service, secret: str) -> Response:
         sessions.FILE_BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms
     )
     if link is None:
-        # It counts like a wrong API key, so that nobody can guess links.
+        # This counts like a wrong API key, so that nobody can guess links.
         count_request(service, failed_auth_windows())
         raise NotFound("there is no such file")
-    days = date_of(link.first_day), date_of(link.last_day)
-    return _payments(service.db, link.merchant_id, "spreadsheet", *days)
+    first = date_of(link.first_day)
+    last = date_of(link.last_day)
+    return _payments(service.db, link.merchant_id, "spreadsheet", first, last)
 
 
 def send_payments(visit: Visit) -> Response:
-    """Returns the payments of the days `?from=` to `?to=` as a file in the format `?format=`.
+    """Returns a file with the payments of the days `?from=` to `?to=`.
 
-    The default format is CSV. Raises InvalidRequest if a parameter is invalid, and
-    RateLimited if too many downloads run.
+    A missing day means no limit. The format is `?format=`; by default, CSV. Raises
+    InvalidRequest if a parameter is invalid, and RateLimited if too many downloads run.
     """
-    form = visit.query.get("format", "csv")
+    format_name = visit.query.get("format", "csv")
     first = visit.day("from")
     last = visit.day("to")
-    if form not in FORMATS:
+    if format_name not in FORMATS:
         raise InvalidRequest("there is no such format")
-    return _payments(visit.service.db, visit.merchant_id, form, first, last)
+    return _payments(visit.service.db, visit.merchant_id, format_name, first, last)
 
 
 def _payments(
     db: Database,
     merchant_id: int,
-    form: str,
+    format_name: str,
     first: date | None,
     last: date | None,
 ) -> Response:
@@ -148,19 +149,16 @@ def _payments(
     None as a day means no limit. Raises RateLimited if too many downloads run.
     """
     merchant = db.get(merchants.BY_ID, id=merchant_id)
-    ledger = FORMATS[form]
+    ledger = FORMATS[format_name]
     zone = zone_of(merchant.timezone)
-    name = "payments"
     since_ms = 0
     if first is not None:
         since_ms = max(0, start_of(number_of(first), zone))
-        name += f"-{first:%Y-%m-%d}"
     before_ms = payments.END
     if last is not None:
         before_ms = start_of(number_of(last) + 1, zone)
-        name += f"-{last:%Y-%m-%d}"
-    name += ledger.ending
     records = payments.payment_records(db, merchant, since_ms, before_ms)
+    # Nothing is read yet: the rows are read while they are sent.
     chunks = _chunks(ledger.lines(records, current_language(), zone))
     slot = SLOTS.take(request.environ.get("gunicorn.socket"))
     if slot is None:
@@ -169,8 +167,15 @@ def _payments(
         slot.send(chunks), content_type=f"{ledger.media_type}; charset=utf-8"
     )
     response.call_on_close(slot.release)
+    name = _file_name(first, last) + ledger.ending
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
+
+
+def _file_name(first: date | None, last: date | None) -> str:
+    """Returns a name such as `payments-2026-01-01-2026-11-29`, without its ending."""
+    days = [f"{day:%Y-%m-%d}" for day in (first, last) if day is not None]
+    return "-".join(["payments", *days])
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[bytes]:

@@ -47,19 +47,19 @@ def show_invoices(visit: Visit) -> Response:
     If a search by id, address, txid or reference finds only one invoice, redirects to
     that invoice.
     """
-    own: Values = {"merchant_id": visit.merchant_id}
+    parameters: Values = {"merchant_id": visit.merchant_id}
     older = queries.INVOICES
     status = visit.choice("status", STATUSES)
     if status:
-        own["status"] = status
+        parameters["status"] = status
         older = queries.INVOICES_BY_STATUS
-    listing = Listing("inv", older, queries.INVOICE_PLACE, own)
+    listing = Listing("inv", older, queries.INVOICE_PLACE, parameters)
     query, page = _listed_page(visit, listing, queries.FOUND_INVOICES)
     if page.has_names and len(page.rows) == 1:
         return visit.redirect(f"/invoices/{page.rows[0].id}")
     return visit.page(
         "invoices.html",
-        of_status=own.get("status", ""),
+        of_status=status,
         q=query,
         listing=page,
         notes_of=_notes_of,
@@ -85,8 +85,8 @@ def show_payments(visit: Visit) -> Response:
     older = queries.PAYMENTS
     if kind:
         older = queries.LOOSE_PAYMENTS
-    own: Values = {"merchant_id": visit.merchant_id}
-    listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
+    parameters: Values = {"merchant_id": visit.merchant_id}
+    listing = Listing("pay", older, queries.PAYMENT_PLACE, parameters)
     query, page = _listed_page(visit, listing, queries.FOUND_PAYMENTS)
     return visit.page(
         "payments.html",
@@ -104,15 +104,20 @@ class SearchedPage(NamedTuple):
     page: ListPage
 
 
-def _listed_page(visit: Visit, listing: Listing, names: QueryByName) -> SearchedPage:
+def _listed_page(
+    visit: Visit, listing: Listing, query_by_name: QueryByName
+) -> SearchedPage:
     """Returns a page of the rows that the search in the URL finds.
 
-    Without a search text, returns a page of the whole list.
+    Without a search text, returns a page of the whole list. With `?day=`, that page
+    begins with the newest row of this day.
     """
     db = visit.service.db
     query = visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if query:
-        page = search(db, listing, names, query, visit.query.get("older", ""))
+        page = search(
+            db, listing, query_by_name, query, after_id=visit.query.get("older", "")
+        )
         return SearchedPage(query, page)
     day = visit.day("day")
     before_ms = None

@@ -30,8 +30,12 @@ _BEGINNINGS = (
     ),
     ("address", re.compile(r"\A([123mn][1-9A-HJ-NP-Za-km-z]{7,})")),
 )
-_UNIT = r"(sats?|[a-z]{3}|[^\w\s.,])?"
-_AMOUNT = re.compile(rf"{_UNIT}\s*(\d{{1,16}})(?:[.,٫](\d{{1,8}}))?\s*{_UNIT}", re.I)
+# An amount such as "25", "€25.50" or "3000 sats". `before` and `after` are units.
+_UNIT = r"sats?|[a-z]{3}|[^\w\s.,]"
+_NUMBER = r"(?P<whole>\d{1,16})(?:[.,٫](?P<fraction>\d{1,8}))?"
+_AMOUNT = re.compile(
+    rf"(?P<before>{_UNIT})?\s*{_NUMBER}\s*(?P<after>{_UNIT})?", re.IGNORECASE
+)
 _BITCOIN = {"", "BTC", "₿", "SAT", "SATS"}
 ListedRow = queries.ListedInvoice | queries.ListedPayment
 # The queries that find rows, by "id", "address", "txid" and "reference".
@@ -41,7 +45,7 @@ QueryByName = Mapping[str, Typed[ListedRow]]
 def search(
     db: Database,
     listing: Listing,
-    names: QueryByName,
+    query_by_name: QueryByName,
     query: str,
     after_id: str,
 ) -> ListPage:
@@ -49,23 +53,23 @@ def search(
 
     If there are no such rows, returns a page of the rows that contain the words or the
     amount in `query`. `after_id` is the id of the row after which this page begins; ""
-    for the first page. `names` has the queries for the first kind of search.
+    for the first page. Only the first page can have rows of the first kind.
     """
     rows = []
     if not after_id:
-        rows = _by_name(db, listing, names, query)
+        rows = _by_name(db, listing, query_by_name, query)
     if not rows:
         return _in_texts(db, listing, query, after_id)
     if len(rows) <= SIZE:
         return ListPage(rows, has_names=True)
     # The next page searches the texts of the rows after this one. They include the
     # references.
-    last = rows[SIZE - 1]
-    return ListPage(rows[:SIZE], older=last.id, until_ms=last.created_ms)
+    last_shown = rows[SIZE - 1]
+    return ListPage(rows[:SIZE], older=last_shown.id, until_ms=last_shown.created_ms)
 
 
 def _by_name(
-    db: Database, listing: Listing, names: QueryByName, query: str
+    db: Database, listing: Listing, query_by_name: QueryByName, query: str
 ) -> list[ListedRow]:
     """Returns the rows that match an id, an address, a txid or a reference.
 
@@ -85,19 +89,21 @@ def _by_name(
         begin = match[1]
         if pattern.flags & re.I:
             begin = begin.lower()
-        rows = db.rows(names[name], **values | {"begin": begin, "end": begin + END})
+        bounds: Values = {"begin": begin, "end": begin + END}
+        rows = db.rows(query_by_name[name], **values | bounds)
         if rows:
             return rows
     # No reference contains such a character, and PostgreSQL refuses U+0000 in a text.
     if any(map(is_refused, query)):
         return []
-    return db.rows(names["reference"], **values | {"begin": query})
+    return db.rows(query_by_name["reference"], **values | {"begin": query})
 
 
 def _in_texts(db: Database, listing: Listing, query: str, after_id: str) -> ListPage:
-    """Returns the rows that contain these words or this amount.
+    """Returns a page of the rows that contain the words or the amount in `query`.
 
-    It searches only the PIECE rows that follow the row with the id `after_id`.
+    Searches only the PIECE rows that follow the row with the id `after_id`. If `after_id`
+    is "", searches the first PIECE rows.
     """
     place = listing.position_of(db, after_id) or FIRST
     rows = cast(
@@ -105,22 +111,27 @@ def _in_texts(db: Database, listing: Listing, query: str, after_id: str) -> List
         db.rows(listing.older, **listing.values_after(place, PIECE + 1)),
     )
     matches: list[ListedRow] = []
-    last = None
+    last_searched = None
     for row in rows[:PIECE]:
-        last = row
+        last_searched = row
         if is_match(row, query):
             matches.append(row)
         if len(matches) == SIZE:
             break
-    if last is None or last is rows[-1]:  # no further rows
+    if last_searched is None or last_searched is rows[-1]:  # no further rows
         return ListPage(matches)
-    return ListPage(matches, older=last.id, until_ms=last.created_ms)
+    return ListPage(matches, older=last_searched.id, until_ms=last_searched.created_ms)
 
 
 def is_match(row: ListedRow, query: str) -> bool:
     """True if the row's texts contain all words of `query`, or if `query` is its amount."""
-    payer = (row.customer_email, row.customer_name, row.customer_note)
-    texts = (row.description, row.reference, *payer)
+    texts = (
+        row.description,
+        row.reference,
+        row.customer_email,
+        row.customer_name,
+        row.customer_note,
+    )
     text = "\n".join(filter(None, texts)).casefold()
     has_words = all(word in text for word in query.casefold().split())
     return has_words or _is_amount_of(row, query)
@@ -135,8 +146,8 @@ def _is_amount_of(row: ListedRow, query: str) -> bool:
     match = _AMOUNT.fullmatch(query)
     if match is None:
         return False
-    number = Decimal(f"{match[2]}.{match[3] or 0}")
-    unit = (match[1] or match[4] or "").upper()
+    number = Decimal(f"{match['whole']}.{match['fraction'] or 0}")
+    unit = (match["before"] or match["after"] or "").upper()
     amounts = [amount_due(row)]
     if row.value:
         amounts.append(Money(Decimal(row.value), row.value_in))
@@ -147,7 +158,7 @@ def _is_amount_of(row: ListedRow, query: str) -> bool:
 
 
 def _is_unit(unit: str, currency: str) -> bool:
-    """True if the unit is empty, the currency's code, or its symbol.
+    """True if the unit is empty, or is the code or the symbol of the currency.
 
     Several currencies may share a symbol.
     """
