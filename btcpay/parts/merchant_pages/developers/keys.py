@@ -39,9 +39,10 @@ def show_keys(visit: Visit, status: int = 200, **values: Any) -> Response:
 
 
 def _works(row: stored_keys.ListedKey, now_ms: int) -> bool:
-    """True if the key works: it is not revoked, and not rotated longer ago than its grace.
+    """True if the key works: it is not revoked, and its grace period has not ended.
 
-    A revoked key stays revoked even if the clock steps back.
+    A key that was replaced by a new one has a grace period until `revoked_ms`. A revoked
+    key stays revoked even if the clock steps back.
     """
     if row.is_revoked:
         return False
@@ -53,7 +54,6 @@ def issue_key(visit: Visit) -> Response:
 
     If the browser sends the same form twice, only one key is issued.
     """
-    service = visit.service
     scope = visit.form.get("scope", "")
     text = visit.form.get("name", "")
     if scope not in SCOPES:
@@ -66,27 +66,39 @@ def issue_key(visit: Visit) -> Response:
         )
         return show_keys(visit, 400, error=error, entry=text)
     try:
-        with visit.create_once("key", stored_keys.BY_ID) as (id, exists):
-            if exists:
-                return visit.redirect("/keys", done="issued")
-            keys.require_room(service.db, visit.merchant_id, visit.now)
-            issued = keys.issue(
-                service.db,
-                service.settings.network,
-                visit.merchant_id,
-                scope,
-                name,
-                visit.now,
-                id=id,
-            )
+        issued = _issue_once(visit, scope, name)
     except keys.NoRoom:
         error = gettext("There are already 100 keys. Revoke one first.")
         return show_keys(visit, 400, error=error, entry=text)
+    if issued is None:
+        return visit.redirect("/keys", done="issued")
     return show_keys(visit, issued=issued)
 
 
+def _issue_once(visit: Visit, scope: str, name: str) -> keys.IssuedKey | None:
+    """Issues the key of this form; returns None if the form has issued it before.
+
+    Raises NoRoom if the merchant already has the maximum number of keys.
+    """
+    service = visit.service
+    with visit.create_once("key", stored_keys.BY_ID) as (id, exists):
+        if exists:
+            return None
+        keys.require_room(service.db, visit.merchant_id, visit.now)
+        return keys.issue(
+            service.db,
+            service.settings.network,
+            visit.merchant_id,
+            scope,
+            name,
+            visit.now,
+            id=id,
+        )
+
+
 def revoke_key(visit: Visit, id: str) -> Response:
-    if visit.get_or_404(stored_keys.BY_ID, "key", id).revoked_ms is None:
+    row = visit.get_or_404(stored_keys.BY_ID, "key", id)
+    if row.revoked_ms is None:
         keys.revoke(visit.service.db, id, visit.now)
     return visit.redirect("/keys", done="revoked")
 

@@ -24,7 +24,7 @@ SENT_AGAIN = (queries.WEBHOOK, queries.COMMAND)
 
 
 def show_webhooks(visit: Visit, status: int = 200, **values: Any) -> Response:
-    """Shows the webhooks.
+    """Shows the merchant's webhooks, and a form that adds one.
 
     `values` are further values for the template: `added` is a webhook that was just
     added, `error` is a message about the URL in the form.
@@ -41,25 +41,14 @@ def show_webhooks(visit: Visit, status: int = 200, **values: Any) -> Response:
 def add_webhook(visit: Visit) -> Response:
     """Adds a webhook, and shows its secret only this once.
 
-    If the browser sends the same form twice, only one webhook is added. Here a receiver
-    is always a URL; a program on the server is added by `blocktill webhook add`.
+    If the browser sends the same form twice, only one webhook is added. On this page a
+    receiver of events is always a URL. Only the command `blocktill webhook add` can add
+    a program on the server.
     """
-    service = visit.service
     text = visit.form.get("url", "").strip()
     try:
-        url = receivers.webhook_url(text, service.settings.network)
-        with visit.create_once("whk", queries.BY_ID) as (id, exists):
-            if exists:
-                return visit.redirect("/webhooks", done="added")
-            webhook = receivers.add(
-                service.db,
-                visit.merchant_id,
-                url,
-                None,
-                [],
-                visit.now,
-                id,
-            )
+        url = receivers.webhook_url(text, visit.service.settings.network)
+        webhook = _add_once(visit, url)
     except receivers.NoRoom:
         error = gettext("There are already 20 webhooks. Remove one first.")
         return show_webhooks(visit, 400, error=error)
@@ -67,7 +56,28 @@ def add_webhook(visit: Visit) -> Response:
         return show_webhooks(
             visit, 400, error=gettext("This must be an https:// address.")
         )
+    if webhook is None:
+        return visit.redirect("/webhooks", done="added")
     return show_webhooks(visit, added=webhook)
+
+
+def _add_once(visit: Visit, url: str) -> Receiver | None:
+    """Adds the webhook of this form; returns None if the form has added it before.
+
+    Raises NoRoom if the merchant already has the maximum number of webhooks.
+    """
+    with visit.create_once("whk", queries.BY_ID) as (id, exists):
+        if exists:
+            return None
+        return receivers.add(
+            visit.service.db,
+            visit.merchant_id,
+            url,
+            command=None,
+            kinds=[],
+            now=visit.now,
+            id=id,
+        )
 
 
 def _webhook_or_404(visit: Visit, id: str) -> Receiver:
@@ -110,21 +120,23 @@ def test_webhook(visit: Visit, id: str) -> Response:
             "a command is tried on the command line, a plug-in's by an order"
         )
     event = sample_event(service.resources, visit.merchant_id, visit.now)
-    answer = new_send(service.settings, TEST_S)(receiver, event, visit.now)
+    send = new_send(service.settings, TEST_S)
+    answer = send(receiver, event, visit.now)
     return show_webhook(visit, id, answer)
 
 
 def send_all_now(visit: Visit, id: str) -> Response:
     """Makes the next check send all events that wait for the webhook or were given up."""
-    receivers.send_all_now(visit.service.db, _webhook_or_404(visit, id).id, visit.now)
+    receiver = _webhook_or_404(visit, id)
+    receivers.send_all_now(visit.service.db, receiver.id, visit.now)
     return visit.redirect(f"/webhooks/{id}", done="sent")
 
 
 def send_again(visit: Visit, id: str, event: str) -> Response:
-    """Makes the next check (`blocktill check`) send an event to the webhook again.
+    """Makes the next check (`blocktill check`) send an event to the webhook once more.
 
-    It does not matter whether the event was delivered before. Raises NotFound if the
-    event was never meant for this webhook, or if the webhook belongs to a plug-in.
+    The event may have been delivered already. Raises NotFound if the event was never
+    meant for this webhook, or if the webhook belongs to a plug-in.
     """
     receiver = _webhook_or_404(visit, id)
     try:
@@ -135,5 +147,6 @@ def send_again(visit: Visit, id: str, event: str) -> Response:
 
 
 def remove_webhook(visit: Visit, id: str) -> Response:
-    receivers.remove(visit.service.db, _webhook_or_404(visit, id).id)
+    receiver = _webhook_or_404(visit, id)
+    receivers.remove(visit.service.db, receiver.id)
     return visit.redirect("/webhooks", done="removed")

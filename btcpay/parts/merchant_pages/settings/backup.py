@@ -35,9 +35,12 @@ def show(visit: Visit, problem: str = "") -> Response:
     """
     _require_owner(visit)
     db = visit.service.db
+    status = 200
+    if problem:
+        status = UNAVAILABLE
     return visit.page(
         "backup.html",
-        UNAVAILABLE if problem else 200,
+        status,
         has_own_backup=not db.is_server,
         backed_up_ms=meta.count(db, meta.Key.BACKED_UP_MS),
         problem=problem,
@@ -54,6 +57,8 @@ def send(visit: Visit) -> Response:
     _require_owner(visit)
     if visit.service.db.is_server:
         raise NotFound("pg_dump makes the backups of this database")
+    # The stack frees the slot and closes the file: at once if a step fails, else when the
+    # response is closed.
     with ExitStack() as stack:
         slot = SLOTS.take(request.environ.get("gunicorn.socket"))
         if slot is None:
@@ -76,7 +81,7 @@ def send(visit: Visit) -> Response:
 
 
 def _pieces(visit: Visit, file: BinaryIO, slot: DownloadSlot) -> Iterator[bytes]:
-    """Yields the content of the file, then stores the time of the backup.
+    """Yields the content of the file, then frees the slot and stores the time of the backup.
 
     If the browser aborts the download, no time is stored.
     """

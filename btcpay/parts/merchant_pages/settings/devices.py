@@ -18,9 +18,13 @@ def add_device(visit: Visit) -> Response:
     """
     service = visit.service
     till_only = visit.form.get("opens") != "everything"
-    root = service.settings.base_url
-    own = visit.merchant_id
-    link = sessions.login_url(service.db, root, own, visit.now, till_only)
+    link = sessions.login_url(
+        service.db,
+        service.settings.base_url,
+        visit.merchant_id,
+        visit.now,
+        till_only,
+    )
     return show_devices(visit, link, till_only)
 
 
@@ -31,17 +35,22 @@ def show_devices(
 ) -> Response:
     """Shows the sessions: first this browser's session, then the others, newest first.
 
-    `link` is a login link that was just created.
+    `link` is a login link that was just created, else None. `till_only` is True if the
+    session that this link opens can use only the till.
     """
     rows = sessions.sessions_of(visit.service.db, visit.merchant_id, visit.now)
+    qr = None
+    if link:
+        qr = qr_svg(link)
     return visit.page(
         "sessions.html",
+        # False sorts before True, and the order of equal rows stays.
         sessions=sorted(rows, key=lambda row: row.id != visit.session.id),
         own_id=visit.session.id,
         named=sessions.device_of,
         now_ms=to_ms(visit.now),
         link=link,
-        qr=link and qr_svg(link),
+        qr=qr,
         link_is_of_till=till_only,
     )
 

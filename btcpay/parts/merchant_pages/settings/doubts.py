@@ -9,10 +9,11 @@ SURE = "sure"  # the hidden field with the text that was questioned before
 
 
 def doubt(form: Mapping[str, str], field: str, address: str) -> str:
-    """Returns a question about an address to which no mail can be sent; "" for none.
+    """Returns a question about an address to which no mail can be sent.
 
-    `address` is the address in the form's field `field`. The merchant confirms the
-    address by sending the form once more with the same text: then there is no question.
+    `address` is the address in the form's field `field`. Returns "" if mail can be sent
+    to it, or if it is empty. The merchant may confirm a doubtful address by sending the
+    form once more with the same text; then the result is "" too.
     """
     if not address or form.get(SURE) == form.get(field):
         return ""

@@ -48,16 +48,16 @@ def _store_brand(visit: Visit, change: Any) -> None:
 def _store_counting(visit: Visit, change: Fields) -> None:
     """Stores the currency, and the time zone if it has changed.
 
-    If the time zone has changed, the sums of all days are computed again.
+    A new time zone is costly: the sums of all days are computed again.
     """
     db = visit.service.db
-    owner = visit.merchant_id
-    set_currency(db, owner, change["currency"])
+    set_currency(db, visit.merchant_id, change["currency"])
     if change["timezone"] != visit.session.timezone:
-        set_timezone(db, owner, change["timezone"])
+        set_timezone(db, visit.merchant_id, change["timezone"])
 
 
 def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Returns a check that replaces a blank text by None, and passes others to `check`."""
     return lambda text: check(text) if text.strip() else None
 
 

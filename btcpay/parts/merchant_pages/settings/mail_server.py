@@ -32,20 +32,21 @@ def show(visit: Visit, status: int = 200, **values: Any) -> Response:
 
     If environment variables set the server, the form to set it is left out. `values`
     are further values for the template: the outcome of a test, or the `entries` and
-    `field_errors` of an invalid form. Raises NotFound if the session is not the owner's,
-    or if the service has several merchants.
+    `field_errors` of an invalid form, which replace the stored values. Raises NotFound
+    if the session is not the owner's, or if the service has several merchants.
     """
     _require_owner(visit)
     service = visit.service
-    own = visit.merchant_id
     row = service.db.get_or_none(mail_servers.GET)
-    mail = service.db.get_or_none(receivers.MAIL_OF, merchant_id=own)
+    mail = service.db.get_or_none(receivers.MAIL_OF, merchant_id=visit.merchant_id)
     account = mail_account(service.settings, service.db)
+    # The address of the test mail: where the merchant gets mail, else the sender's.
     to = ""
     if account:
         to = account.sender.address
         if mail and mail.address:
             to = mail.address
+    defaults = {"to": to, "entries": stored_fields(row), "field_errors": {}}
     return visit.page(
         "mail_server.html",
         status,
@@ -55,7 +56,7 @@ def show(visit: Visit, status: int = 200, **values: Any) -> Response:
         keeps_password=bool(row and row.password),
         most_login=MAX_LOGIN,
         most_name=MAX_NAME,
-        **{"to": to, "entries": stored_fields(row), "field_errors": {}} | values,
+        **defaults | values,
     )
 
 
@@ -63,7 +64,7 @@ def save(visit: Visit) -> Response:
     """Stores the mail server and redirects (303). Shows an invalid form again.
 
     A form never shows a password. So the owner must enter the password again if the form
-    was invalid.
+    was invalid. If environment variables set the mail server, nothing is stored (409).
     """
     _require_owner(visit)
     if is_in_settings(visit.service.settings):
@@ -72,7 +73,7 @@ def save(visit: Visit) -> Response:
     field_errors: Fields = {}
     values = check(form, field_errors)
     if values:
-        store(visit, values, field_errors)
+        field_errors |= store(visit, values)
     if not field_errors:
         return visit.redirect(PATH, done="saved")
     if form.get("password"):
@@ -106,7 +107,7 @@ def test(visit: Visit) -> Response:
     mail = trial(visit.session.seller, current_language())
     id = f"test.{random_base62(ID_CHARACTERS)}.{to_ms(visit.now)}"
     brand = service.db.get(merchants.MAIL_BRAND, merchant_id=visit.merchant_id)
-    message = message_of(mail, brand, account.sender, to, id, visit.now)
+    message = message_of(mail, brand, account.sender, to, id=id, at=visit.now)
     outcome = send_test(account, message, to)
     return show(visit, to=to, outcome=outcome, message=_sentence(outcome, to))
 
@@ -118,6 +119,7 @@ def _require_owner(visit: Visit) -> None:
 
 
 def _sentence(outcome: Outcome, to: str) -> str:
+    """Returns a sentence about the outcome of a test mail to the address `to`."""
     if outcome.fault is None:
         return gettext("The mail server has accepted the test mail to %(to)s.", to=to)
     return {

@@ -1,6 +1,7 @@
 """The form of the mail server: checks the fields, and stores all of them together."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from btcpay.parts.merchant_pages.settings.doubts import doubt
@@ -60,7 +61,10 @@ def stored_fields(row: StoredMailServer | None) -> Fields:
 
 
 def _port(text: str, is_tls: bool) -> int:
-    """Returns the port. Its digits may be of any script; "" means the usual port."""
+    """Returns the port that was entered, with digits of any script.
+
+    If `text` is "", returns the usual port of the encryption.
+    """
     if text:
         text = str(parse_whole_number(text, 1, MAX_PORT))
     return checked_port(text, is_tls)
@@ -72,23 +76,7 @@ def check(form: Fields, field_errors: Fields) -> FormValues | None:
     Adds an error message to `field_errors` for each invalid field.
     """
     is_tls = form.get("encryption") != "starttls"
-    checks: dict[str, Callable[[str], Any]] = {
-        "host": checked_host,
-        "port": lambda text: _port(text, is_tls),
-        "user": checked_login,
-        "password": checked_login,
-        "sender": checked_address,
-        "sender_name": checked_sender_name,
-    }
-    values: dict[str, Any] = {}
-    for name, parse in checks.items():
-        text = form.get(name, "")
-        if name != "password":
-            text = text.strip()
-        try:
-            values[name] = parse(text)
-        except ValueError:
-            field_errors[name] = _advice()[name]
+    values = _parse_fields(form, is_tls, field_errors)
     if field_errors:
         return None
     question = doubt(form, "sender", values["sender"])
@@ -99,17 +87,44 @@ def check(form: Fields, field_errors: Fields) -> FormValues | None:
     if field_errors:
         return None
     return FormValues(
-        values["host"],
-        values["port"],
-        int(is_tls),
-        values["user"],
-        values["password"],
-        values["sender_name"],
-        values["sender"],
+        host=values["host"],
+        port=values["port"],
+        is_tls=int(is_tls),
+        user_name=values["user"],
+        password=values["password"],
+        sender_name=values["sender_name"],
+        sender_address=values["sender"],
     )
 
 
+def _parse_fields(form: Fields, is_tls: bool, field_errors: Fields) -> dict[str, Any]:
+    """Returns the value of each valid field, by the field's name.
+
+    Adds an error message to `field_errors` for each other field.
+    """
+    parsers: dict[str, Callable[[str], Any]] = {
+        "host": checked_host,
+        "port": partial(_port, is_tls=is_tls),
+        "user": checked_login,
+        "password": checked_login,
+        "sender": checked_address,
+        "sender_name": checked_sender_name,
+    }
+    values: dict[str, Any] = {}
+    for name, parse in parsers.items():
+        text = form.get(name, "")
+        # A password may begin or end with blanks.
+        if name != "password":
+            text = text.strip()
+        try:
+            values[name] = parse(text)
+        except ValueError:
+            field_errors[name] = _advice()[name]
+    return values
+
+
 def _advice() -> Mapping[str, str]:
+    """Returns, for each field, the sentence that is shown if its value is invalid."""
     login = gettext("At most 1000 letters, digits and signs of ASCII.")
     return {
         "host": gettext(
@@ -123,12 +138,12 @@ def _advice() -> Mapping[str, str]:
     }
 
 
-def store(visit: Visit, values: FormValues, field_errors: Fields) -> None:
-    """Stores the values of the form.
+def store(visit: Visit, values: FormValues) -> Fields:
+    """Stores the values of the form. Returns the error message, by its field.
 
     If no password was entered, the stored one is kept, but only for the same server and
-    user. If there is a user but no password, nothing is stored, and an error message is
-    added to `field_errors`.
+    user. If there is a user but no password, nothing is stored. Otherwise the result is
+    empty.
     """
     db = visit.service.db
     with db.write():
@@ -139,8 +154,8 @@ def store(visit: Visit, values: FormValues, field_errors: Fields) -> None:
         if not password and row is not None and values.is_same_login(row):
             password = row.password
         if values.user_name and not password:
-            field_errors["password"] = gettext("Please type the password.")
-            return
+            return {"password": gettext("Please type the password.")}
         new = blank(StoredMailServer, **values._asdict())
         columns = as_dict(new) | {"id": mail_servers.ONLY, "password": password}
         db.run(mail_servers.PUT, **columns)
+    return {}
