@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from btcpay.parts.peers.connection import Connection
 from btcpay.values.errors import FetchError
@@ -32,12 +32,17 @@ def is_outnumbered(
     transaction that it announced last. If no peer has announced `old` recently, `new` must
     be announced by more than half of all peers.
     """
-    latest = [max(times, key=times.__getitem__) for times in announcements if times]
+    latest = [_latest(times) for times in announcements if times]
     if any(old in times for times in announcements):
-        rivals = latest.count(old)
+        most_rivals = latest.count(old)
     else:
-        rivals = len(announcements) // 2
-    return latest.count(new) > rivals
+        most_rivals = len(announcements) // 2
+    return latest.count(new) > most_rivals
+
+
+def _latest(times: Mapping[bytes, float]) -> bytes:
+    """Returns the txid with the latest time. `times` must not be empty."""
+    return max(times, key=lambda txid: times[txid])
 
 
 class AnnouncingPeer:
@@ -47,7 +52,9 @@ class AnnouncingPeer:
       of `time.monotonic()`, oldest first.
     - `has_sent`: whether the peer has sent each requested transaction, by txid.
     - `stop`: is set when the peer is no longer used.
-    - `rests_until_s`: the time until which no new connection to the peer is made.
+    - `connection`: the present connection; None while there is none.
+    - `rests_until_s`: the time of `time.monotonic()` until which no new connection to the
+      peer is made.
     """
 
     def __init__(self, place: str) -> None:
@@ -77,6 +84,11 @@ class AnnouncingPeer:
                 return
             del self.announced_s[oldest]
             self.has_sent.pop(oldest, None)
+
+    def times_of(self, txids: Iterable[bytes]) -> dict[bytes, float]:
+        """Returns the times of the last announcements of these txids, without unknown ones."""
+        times = self.announced_s
+        return {txid: times[txid] for txid in txids if txid in times}
 
     def count_bytes(self, size: int) -> None:
         """Counts received bytes.

@@ -10,7 +10,6 @@ import socket
 from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from btcpay.http.deadline import run_in_thread, run_within
 from btcpay.settings.settings import Settings
@@ -27,7 +26,7 @@ MAX_PEERS = 8  # with `auto`; Bitcoin Core has as many full-relay connections
 # The number of peers that come from DNS seeds. Without these, the same peers could be
 # chosen for ever once they have responded.
 PEERS_FROM_SEEDS = 2
-# After this time without a new block, all peers are taken from DNS seeds.
+# After this time without a new block, peers from DNS seeds come first.
 QUIET = timedelta(minutes=30)
 BAN_TIME = timedelta(days=1)
 LOOKUP_TIMEOUT_S = 5.0
@@ -37,16 +36,16 @@ LookUp = Callable[[str, int], Sequence[str]]
 
 def resolve_seed(name: str, port: int) -> list[str]:
     """Returns the peers (host:port) that a DNS seed names; [] if the seed does not reply."""
-
-    def look_up() -> list[Any]:
-        return socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-
+    look_up = partial(socket.getaddrinfo, name, port, type=socket.SOCK_STREAM)
     try:
-        addresses = run_within(LOOKUP_TIMEOUT_S, look_up)
+        address_infos = run_within(LOOKUP_TIMEOUT_S, look_up)
     except (OSError, UnicodeError, TimedOut) as error:
         log.warning("DNS seed %s: %s", name, error)
         return []
-    hosts = {str(address[0]) for *_, address in addresses}
+    hosts = set()
+    for _family, _type, _protocol, _name, address in address_infos:
+        host = address[0]  # the port and, for IPv6, two more numbers follow
+        hosts.add(str(host))
     return [_join_port(host, port) for host in hosts]
 
 
@@ -82,8 +81,7 @@ def choose_peers(
         # The proxy resolves a seed's name to the address of one of the seed's nodes.
         seeds = [f"{name}:{network.port}" for name in network.seeds]
         return _exclude(banned_places, seeds) or seeds
-    top = db.get_or_none(blocks.TOP)
-    is_quiet = not top or to_ms(now - QUIET) > top.mined_ms
+    is_quiet = _is_quiet(db, now)
     good = _exclude(banned_places, [row.place for row in rows if row.good_ms])
     from_seeds = _exclude(banned_places, _ask_seeds(network, look_up))
     random.shuffle(good)
@@ -92,6 +90,12 @@ def choose_peers(
     if not is_quiet:
         first = one_per_network(good)[: MAX_PEERS - PEERS_FROM_SEEDS]
     return one_per_network([*first, *from_seeds, *good])
+
+
+def _is_quiet(db: Database, now: datetime) -> bool:
+    """True if no block is known that was mined within the time QUIET."""
+    top = db.get_or_none(blocks.TOP)
+    return top is None or top.mined_ms < to_ms(now - QUIET)
 
 
 def _exclude(banned_places: Set[str], places: Iterable[str]) -> list[str]:

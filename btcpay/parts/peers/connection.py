@@ -44,15 +44,15 @@ class Message(NamedTuple):
 class Connection:
     """A connection to a node. The constructor connects and does the handshake.
 
-    - `greeting`: the node's version message.
-    - `count`: a function that is called with the number of bytes, each time some are
-      received.
+    - `place`: the node's host and port (host:port).
+    - `count`: a function that is called each time bytes are received, with their number.
     - `relay`: True if the node shall announce transactions.
     - `proxy`: a socks5h:// URL through which hosts outside the local network are
       reached; "" means no proxy. The proxy resolves names, so onion services work.
 
-    The constructor and the methods raise FetchError, or ProofFailed for malformed data.
-    After an error the connection must not be used any more.
+    The attribute `greeting` is the node's version message. The constructor and the
+    methods raise FetchError, or ProofFailed for malformed data. After an error the
+    connection must not be used any more.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class Connection:
         """Returns the next message whose command is in `commands`.
 
         Skips other messages, but replies to pings. Raises FetchError if the message
-        does not come within `timeout_s` seconds, or if too many other messages come
-        first. Raises ProofFailed for malformed data.
+        does not come within `timeout_s` seconds, or if too many other messages, or too
+        large ones, come first. Raises ProofFailed for malformed data.
         """
         end_s = time.monotonic() + timeout_s
         other_bytes = 0
@@ -170,19 +170,19 @@ def _connect(place: str, proxy: str) -> socket.socket:
     timeout_s = CONNECT_TIMEOUT_S
     if proxy:
         timeout_s = PROXIED_TIMEOUT_S
-
-    def connect() -> socket.socket:
-        if proxy and not is_near(host):
-            return _connect_through(proxy, host, port)
-        return connect_to(host, port, CONNECT_TIMEOUT_S)
-
     try:
-        return run_within(timeout_s, connect)
+        return run_within(timeout_s, partial(_open_socket, host, port, proxy))
     # UnicodeError: the host name is not valid in DNS.
     except (OSError, UnicodeError) as error:
-        raise Unreachable(
-            f"cannot be reached: {getattr(error, 'strerror', error)}"
-        ) from None
+        reason = getattr(error, "strerror", error)
+        raise Unreachable(f"cannot be reached: {reason}") from None
+
+
+def _open_socket(host: str, port: int, proxy: str) -> socket.socket:
+    """Connects through the proxy; directly if there is none, or if the host is near."""
+    if proxy and not is_near(host):
+        return _connect_through(proxy, host, port)
+    return connect_to(host, port, CONNECT_TIMEOUT_S)
 
 
 def _connect_through(proxy: str, host: str, port: int) -> socket.socket:

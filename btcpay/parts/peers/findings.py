@@ -25,11 +25,11 @@ KNOWN_FOR = timedelta(days=1)
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
     """Yields a result for each peer, and one about listening for unconfirmed transactions.
 
-    Yields nothing if no peers are set. If the program chooses the peers (AUTO), these are
-    the ones that have responded lately, or else those that it still remembers. No peer
-    is contacted: the results are based on what the last checks have stored. A peer with
-    trouble is yellow. If no peer has responded lately, a peer that responded before is
-    red.
+    Yields nothing if no peers are set. If the program chooses the peers (AUTO), the
+    results are about the peers that have responded lately, or else about those that have
+    responded within KNOWN_FOR. No peer is contacted: the results are based on what the
+    last checks have stored. A peer with trouble is yellow. But if no peer has responded
+    lately, a peer that responded before is red.
     """
     if not settings.peers:
         return
@@ -47,19 +47,28 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
     for place in places:
         row = rows.get(place) or blank(Peer)
         trouble = _trouble(row, place in good, top, now)
-        if not trouble:
+        if trouble:
+            are_all_silent = not good
+            yield _trouble_finding(place, row, trouble, are_all_silent)
+        else:
             ago_s = (to_ms(now) - (row.good_ms or 0)) // 1000
             sentence = f"at block {row.height}, {ago_s} s ago"
             yield Finding(f"peer {place}", GREEN, sentence)
-            continue
-        colour = YELLOW
-        if not good and row.good_ms:
-            colour = RED
-        yield Finding(f"peer {place}", colour, trouble, REMEDY)
     yield _listening_finding(settings, db)
 
 
+def _trouble_finding(
+    place: str, row: Peer, trouble: str, are_all_silent: bool
+) -> Finding:
+    colour = YELLOW
+    has_responded_before = bool(row.good_ms)
+    if are_all_silent and has_responded_before:
+        colour = RED
+    return Finding(f"peer {place}", colour, trouble, REMEDY)
+
+
 def _good_since(rows: Mapping[str, Peer], at: datetime) -> list[str]:
+    """Returns the peers (host:port) that have responded since `at`."""
     return [place for place, row in rows.items() if (row.good_ms or 0) >= to_ms(at)]
 
 

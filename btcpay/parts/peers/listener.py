@@ -48,7 +48,7 @@ class PeerListener:
 
     - `choose`: returns peers (host:port). It is called again to replace lost peers.
     - `quorum`: the number of peers that must send a transaction before `take` returns
-      it. It is raised to QUORUM once `choose` has returned so many peers.
+      it. It is raised to QUORUM once `choose` has returned at least QUORUM peers.
 
     A peer that sends more than 20 MB a minute is disconnected. While 8 MB of
     transactions wait for `take`, no more are received.
@@ -98,7 +98,7 @@ class PeerListener:
             run_in_thread(partial(self._ask_announced, peer))
 
     def take(self) -> list[AnnouncedTx]:
-        """Returns transactions that `quorum` peers have sent, about 2 MB, the oldest first.
+        """Returns transactions that `quorum` peers have sent, oldest first, about 2 MB at most.
 
         Each transaction is returned only once. But if `replaces` was called for a
         transaction and returned False, the transaction is returned again when one more
@@ -115,12 +115,7 @@ class PeerListener:
 
     def replaces(self, new: bytes, old: bytes) -> bool:
         with self._lock:
-            announcements = []
-            for peer in self._peers:
-                times = peer.announced_s
-                announcements.append(
-                    {id: times[id] for id in (new, old) if id in times}
-                )
+            announcements = [peer.times_of((new, old)) for peer in self._peers]
             if is_outnumbered(announcements, old, new):
                 return True
             senders = [peer for peer in self._peers if peer.has_sent.get(new)]
@@ -134,8 +129,8 @@ class PeerListener:
 
         New peers replace peers that are not connected.
         """
-        connected = sum(peer.connection is not None for peer in self._peers)
-        room = MAX_PEERS - connected
+        connected_count = sum(peer.connection is not None for peer in self._peers)
+        room = MAX_PEERS - connected_count
         if not room:
             return
         places = self._choose()
@@ -144,12 +139,16 @@ class PeerListener:
         new_places = [place for place in places if place not in known_places]
         for place in new_places[:room]:
             if len(self._peers) >= MAX_PEERS:
-                lost_peers = [peer for peer in self._peers if peer.connection is None]
-                lost_peers[0].stop.set()
-                self._peers.remove(lost_peers[0])
+                self._drop_lost_peer()
             peer = AnnouncingPeer(place)
             self._peers.append(peer)
             threading.Thread(target=self._run, args=(peer,), daemon=True).start()
+
+    def _drop_lost_peer(self) -> None:
+        """Stops and forgets the first peer that is not connected."""
+        lost_peers = [peer for peer in self._peers if peer.connection is None]
+        lost_peers[0].stop.set()
+        self._peers.remove(lost_peers[0])
 
     def _run(self, peer: AnnouncingPeer) -> None:
         """Connects to the peer, and again after each failure, until the peer is stopped.
@@ -244,6 +243,7 @@ class PeerListener:
             if not was_asked_for:
                 return
             peer.has_sent[txid] = True
+            # Only the sender that completes the quorum adds the transaction.
             if self._count_senders(txid) == self._quorum:
                 self._held_bytes += size_of(announced)
                 # A copy without the cached parsed contents, which need memory.

@@ -70,23 +70,20 @@ class Peer(BlockSource):
     def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
         """Yields pages of the headers that follow a block slightly below our tip.
 
-        `locator` has blocks of our chain, the highest first. Raises FetchError if the
-        peer has none of these blocks, or if it is behind: it has no header after that
-        block below our tip.
+        `locator` has blocks of our chain, the highest first. Its first
+        MAX_BLOCKS_BEHIND + 1 blocks are left out, so that a peer with our tip sends their
+        headers. Raises FetchError if the peer sends no header, because it is too far
+        behind, or if it has none of the other blocks.
+
+        If `locator` has no other blocks, the headers follow its last block. Then a peer
+        may send no header.
         """
-        heights = {block.hash: block.height for block in locator}
         below_tip = locator[MAX_BLOCKS_BEHIND + 1 :]
         start = below_tip or locator[-1:]
         height = None
         for raws in self._pages([block.hash for block in start]):
             if height is None:
-                first = parse_header(raws[0])
-                height = heights.get(first.previous)
-                if height is None:
-                    raise FetchError(
-                        f"its chain lacks our block {locator[-1].height}, the first that we keep"
-                        " (when nobody has it: `blocktill chain begin-anew`)"
-                    )
+                height = _height_below(raws[0], locator)
             yield raws
             height += len(raws)
             self.shown_height = height
@@ -148,13 +145,13 @@ class Peer(BlockSource):
             raise FetchError(
                 f"does not have block {start.height} of {self.network.name}"
             )
-        last = start.hash
+        last_hash = start.hash
         for raws in self._pages([start.hash]):
             for raw in raws:
                 header = check_header(raw, self.network.max_target_bits)
-                if header.previous != last:
+                if header.previous != last_hash:
                     raise ProofFailed("shows headers that do not form a chain")
-                last = header.hash
+                last_hash = header.hash
             headers += raws
         self.shown_height = start.height + len(headers) - 1
         return start.height, headers
@@ -165,18 +162,18 @@ class Peer(BlockSource):
         Yields no empty page. Raises ProofFailed if a page does not continue the
         previous one. Raises FetchError after MAX_MESSAGES pages.
         """
-        last = ""
+        last_hash = ""
         for _ in range(MAX_MESSAGES):
             raws = self._headers(locator)
             if raws:
                 first = parse_header(raws[0])
-                if last and first.previous != last:
+                if last_hash and first.previous != last_hash:
                     raise ProofFailed("shows headers that do not form a chain")
                 yield raws
             if len(raws) < messages.MAX_HEADERS:
-                return
-            last = parse_header(raws[-1]).hash
-            locator = [last]
+                return  # the last header is that of the peer's tip
+            last_hash = parse_header(raws[-1]).hash
+            locator = [last_hash]
         raise FetchError("shows more headers than there can be")
 
     def _headers(
@@ -217,6 +214,7 @@ class Peer(BlockSource):
         except FAILURES:
             if time.monotonic() < self.until_s:
                 self.has_failed = True
+            # A late response to this request must not be taken for that to the next one.
             self._hang_up()
             raise
         finally:
@@ -235,11 +233,7 @@ class Peer(BlockSource):
         return self._connection
 
     def _hang_up(self) -> None:
-        """Closes the connection. The next request opens a new one.
-
-        Call it after a failed request: otherwise the late response to it could be taken
-        for the response to the next request.
-        """
+        """Closes the connection, if there is one. The next request opens a new one."""
         connection = self._connection
         self._connection = None
         if connection:
@@ -247,3 +241,18 @@ class Peer(BlockSource):
 
     def _count_bytes(self, size: int) -> None:
         self.bytes_read += size
+
+
+def _height_below(raw: bytes, locator: Sequence[BlockId]) -> int:
+    """Returns the height of the block of `locator` that this header follows.
+
+    Raises FetchError if it follows none of them: then the peer's chain is another one.
+    """
+    previous = parse_header(raw).previous
+    for block in locator:
+        if block.hash == previous:
+            return block.height
+    raise FetchError(
+        f"its chain lacks our block {locator[-1].height}, the first that we keep"
+        " (when nobody has it: `blocktill chain begin-anew`)"
+    )

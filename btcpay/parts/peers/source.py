@@ -19,7 +19,7 @@ from storage.queries import sources
 
 
 class Peers(Pool[Peer]):
-    """The peers of one run of the check, which asks them one after another or together.
+    """The peers of one run of the check, as a pool of sources.
 
     `liars` are the peers that have sent false or malformed data in this run.
     """
