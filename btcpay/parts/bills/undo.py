@@ -72,7 +72,7 @@ def _has_begun(first: Bill, number: int, zone: ZoneInfo, now: datetime) -> bool:
 def count_made_since(db: Database, since: datetime) -> dict[str, int]:
     """Returns the number of open bills that were created since `since`, by series id.
 
-    Only bills of series are counted, without the first bill of each series.
+    Only bills of series are counted; the first bill of each series is left out.
     """
     counts: dict[str, int] = {}
     for row in db.rows(queries.MADE_SINCE, since=to_ms(since)):

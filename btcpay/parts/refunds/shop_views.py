@@ -56,7 +56,7 @@ class _Sum(NamedTuple):
     def money_of(self, part_sats: int) -> Money | None:
         """Returns the value of `part_sats` at the rate at which `sats` are worth `money`.
 
-        Returns None if there is no money, or if the result rounds to nothing.
+        Returns None if `money` is None, or if the value rounds to 0.
         """
         if self.money is None or not self.sats:
             return None

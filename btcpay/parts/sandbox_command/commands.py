@@ -124,10 +124,10 @@ def _start_shop(
     # A second key, for the workbench, since rate limits count by key.
     play_money_key(db, network, owner_id, config.state / "workbench_key")
     add_webhook(db, owner_id, config.chain_url, config.state / "webhook_secret")
-    chain = ["--port", str(config.port), "--state", str(config.state)]
-    chain += ["--shop", config.service_url]
+    chain_options = ["--port", str(config.port), "--state", str(config.state)]
+    chain_options += ["--shop", config.service_url]
     with Children(config.programs_environ, STOP_TIMEOUT_S, config.log) as children:
-        children.start("chain", "btcpay.sandbox", *chain)
+        children.start("chain", "btcpay.sandbox", *chain_options)
         _wait_for(f"{config.chain_url}/sandbox/state", children, stop)
         begin_chain(db, read(config.environ), utc_now)
         children.start("service", "btcpay", "serve")
@@ -154,27 +154,31 @@ def _wait_for(url: str, children: Children, stop: Stop) -> None:
 
 
 def _introduction(config: SandboxConfig, db: Database, key: str) -> str:
+    """Returns the text that tells the user what to do with the sandbox.
+
+    `key` is the secret of an API key.
+    """
     owner_id = merchant_id(db, config.settings)
     login = login_url(db, config.settings.base_url, owner_id, utc_now())
     api = f"{config.service_url}/api/v1"
     pay_url, link_url = page_urls(api, key)
     database = place_of(config.settings.database_url)
-    other = command_line(sys.argv[0], config.environ)
-    order = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
+    blocktill = command_line(sys.argv[0], config.environ)
+    curl_options = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
     return f"""\
 A shop with play money, on this machine alone. Ctrl-C ends it.
 
 1. Open the workbench and press "Paid in time":
 {config.chain_url}/
 2. Or by hand: make an invoice, in another terminal,
-curl {api}/invoices -H 'Authorization: Bearer {key}' {order}
+curl {api}/invoices -H 'Authorization: Bearer {key}' {curl_options}
    open its pay_url, or the page of this one, and pay it at the workbench:
 {pay_url}
 
 write key     {key}
 payment link  {link_url}
 shop's pages  {login} (once, within ten minutes)
-is all well?  {other} doctor
+is all well?  {blocktill} doctor
 every event   the same with `listen` in place of `doctor`
 log           {config.log}, webhooks.log (emptied at each start)
 start over    remove {config.state} and {database}, after Ctrl-C

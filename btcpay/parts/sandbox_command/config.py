@@ -112,6 +112,10 @@ class SandboxConfig:
 
 
 def _refuse_taken(bind: str, name: str) -> None:
+    """Raises CommandError if somebody listens on `bind` (host:port).
+
+    `name` is the option or variable with which the user can choose another port.
+    """
     host, _, port = bind.rpartition(":")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -132,7 +136,8 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
     """
     words = []
     for name, text in _required_variables(environ).items():
-        words.append(f"{name}={shlex.quote(without_secrets(name, text))}")
+        shown_text = without_secrets(name, text)
+        words.append(f"{name}={shlex.quote(shown_text)}")
     if Path(program).name == "blocktill":
         words.append(shlex.quote(program))
     else:  # it was started by `python -m btcpay`
@@ -143,12 +148,12 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
 def _required_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the BLOCKTILL_* variables without which the settings would differ."""
     settings = read(environ)
-    variables = {}
+    required = {}
     for name, text in sorted(environ.items()):
         if not name.startswith("BLOCKTILL_"):
             continue
-        others = {**environ}
-        del others[name]
-        if read(others) != settings:
-            variables[name] = text
-    return variables
+        environ_without = {**environ}
+        del environ_without[name]
+        if read(environ_without) != settings:
+            required[name] = text
+    return required

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import requests
 
@@ -22,11 +22,26 @@ Json = dict[str, Any]
 MERCHANT = "demo"
 INVOICE = {"description": "Demo", "amount_usd": 25}
 LINK = {"title": "Tip jar"}
-# The path of the operation, the status in which an existing resource can be used again, the request
-# body, and the field of the response that has the page's URL.
-PAGES: tuple[tuple[str, str, Json, str], ...] = (
-    ("/invoices", InvoiceStatus.OPEN, INVOICE, "pay_url"),
-    ("/payment-links", LinkStatus.ACTIVE, LINK, "link_url"),
+
+
+class Demo(NamedTuple):
+    """A resource of the API that the sandbox shows to its user.
+
+    - `path`: the path of the operation that creates it.
+    - `body`: the body of that request.
+    - `usable_status`: the status in which one of an earlier run can be used again.
+    - `url_field`: the field of the response that has the URL of its page.
+    """
+
+    path: str
+    body: Json
+    usable_status: str
+    url_field: str
+
+
+DEMOS = (
+    Demo("/invoices", INVOICE, InvoiceStatus.OPEN, "pay_url"),
+    Demo("/payment-links", LINK, LinkStatus.ACTIVE, "link_url"),
 )
 WEBHOOK_PATH = "/sandbox/webhook"
 # An account key at m/84'/1'/0' whose public key is the point H of BIP341. Nobody knows its private
@@ -67,19 +82,24 @@ def page_urls(api: str, secret: str) -> Iterator[str]:
     again, since each new address widens the wallet's gap. `api` is the base URL of the
     API, `secret` an API key. Raises requests.RequestException if a request fails.
     """
-    for path, status, body, url_field in PAGES:
-        rows = _request("GET", f"{api}{path}?limit=100", secret)["data"]
-        usable = [row for row in rows if _is_usable(row, status, body)]
+    for demo in DEMOS:
+        url = f"{api}{demo.path}"
+        rows = _request("GET", f"{url}?limit=100", secret)["data"]
+        usable = [row for row in rows if _is_usable(row, demo)]
         if usable:
-            yield str(usable[0][url_field])
+            resource = usable[0]
         else:
-            yield str(_request("POST", f"{api}{path}", secret, body)[url_field])
+            resource = _request("POST", url, secret, demo.body)
+        yield str(resource[demo.url_field])
 
 
-def _is_usable(row: Json, status: str, body: Json) -> bool:
-    """True if the row has this status, and the same value as `body` in one of its fields."""
-    is_ours = any(row.get(name) == value for name, value in body.items())
-    return is_ours and row["status"] == status
+def _is_usable(row: Json, demo: Demo) -> bool:
+    """True if the row was made for this demo, and has the status in which it can be used.
+
+    A row was made for the demo if one of its fields has the value in the demo's body.
+    """
+    is_ours = any(row.get(name) == value for name, value in demo.body.items())
+    return is_ours and row["status"] == demo.usable_status
 
 
 def _request(method: str, url: str, secret: str, body: Json | None = None) -> Json:

@@ -57,11 +57,12 @@ def _free_port() -> int:
     """Returns a port of this machine on which nobody listens."""
     while True:
         port = random.SystemRandom().choice(PORTS)
-        with (
-            contextlib.suppress(OSError),
-            socket.create_server((LOCALHOST, port)),
-        ):
-            return port
+        try:
+            probe = socket.create_server((LOCALHOST, port))
+        except OSError:
+            continue  # somebody listens there
+        probe.close()
+        return port
 
 
 def run_once(
@@ -86,13 +87,15 @@ def run_once(
     if words:
         return _run_command(words, environ, children, stop)
     # The rest of the environment is the caller's own, and may hold their secrets.
-    shown = {n: text for n, text in environ.items() if n.startswith("BLOCKTILL_")}
+    own_environ = {
+        name: text for name, text in environ.items() if name.startswith("BLOCKTILL_")
+    }
     shop = {
         "url": base_url,
         "key": key,
         "sandbox_url": config.chain_url,
         "merchant": MERCHANT,
-        "environ": shown,
+        "environ": own_environ,
     }
     write_data(orjson.dumps(shop) + b"\n")
     _wait_for_stop(children, stop)
@@ -106,9 +109,10 @@ def _wait_for_stop(children: Children, stop: Stop) -> None:
     sandbox ends with the program that started it.
     """
     if _is_input_a_pipe():
-        threading.Thread(
+        reader = threading.Thread(
             target=_stop_at_the_end_of_input, args=(stop,), daemon=True
-        ).start()
+        )
+        reader.start()
     children.watch(stop)
 
 
@@ -136,6 +140,11 @@ def _run_command(
     children: Children,
     stop: Stop,
 ) -> int:
+    """Runs the command until it ends or `stop` is set, and returns its exit status.
+
+    Raises CommandError if a child process ends. At the end, the command is stopped: it is
+    killed if it does not end within STOP_TIMEOUT_S.
+    """
     command = subprocess.Popen(words, env=environ)
     try:
         while command.poll() is None and not stop.wait(LOOKS_EVERY_S):
