@@ -36,7 +36,11 @@ DUST_LIMITS_SATS = {22: 294, 23: 540, 25: 546, 34: 330}
 
 
 class Prefixes(Protocol):
-    """A network's human-readable part (BIP173), and its version bytes of Base58Check."""
+    """The prefixes of a network's addresses.
+
+    `bech32_hrp` is the human-readable part of segwit addresses (BIP173). `p2pkh` and
+    `p2sh` are the version bytes of the older addresses (Base58Check).
+    """
 
     @property
     def bech32_hrp(self) -> str: ...
@@ -53,14 +57,17 @@ def address_of(script: bytes, network: Prefixes) -> str:
     The function does not check this, and returns a wrong address for other scripts.
     """
     if script.startswith(_P2PKH_START):
-        return b58check_encode(network.p2pkh + script[3:23])
+        key_hash = script[3:23]
+        return b58check_encode(network.p2pkh + key_hash)
     if script.startswith(_P2SH_START):
-        return b58check_encode(network.p2sh + script[2:22])
+        script_hash = script[2:22]
+        return b58check_encode(network.p2sh + script_hash)
     opcode = script[0]
+    program = script[2:]  # script[1] is its length
     version = 0
     if opcode >= OP_1:
         version = opcode - OP_1 + 1
-    return segwit_encode(network.bech32_hrp, version, script[2:])
+    return segwit_encode(network.bech32_hrp, version, program)
 
 
 def script_of(address: str, network: Prefixes) -> bytes:
@@ -119,15 +126,17 @@ def segwit_encode(hrp: str, version: int, program: bytes) -> str:
 
 
 def segwit_decode(address: str) -> tuple[str, int, bytes]:
-    """Returns the human-readable part, the witness version and the witness program.
+    """Decodes a segwit address.
 
-    Raises DecodeError with the reason if the address is invalid (BIP173, BIP350).
+    Returns its human-readable part, its witness version and its witness program. Raises
+    DecodeError with the reason if the address is invalid (BIP173, BIP350).
     """
     if address not in (address.lower(), address.upper()):
         raise DecodeError("upper and lower case are mixed")
     hrp, _, data = address.lower().rpartition("1")
     is_printable = all("!" <= char <= "~" for char in address)
-    if not hrp or len(address) > MAX_CHARS or not is_printable:
+    is_too_long = len(address) > MAX_CHARS
+    if not hrp or is_too_long or not is_printable:
         raise DecodeError("no human-readable part, or more than 90 characters")
     values = [BECH32.find(char) for char in data]
     if len(values) <= CHECKSUM_CHARS or -1 in values:

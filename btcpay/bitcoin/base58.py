@@ -19,8 +19,9 @@ def b58check_encode(payload: bytes) -> str:
     while number:
         number, digit = divmod(number, 58)
         text = BASE58[digit] + text
-    zeros = len(data) - len(data.lstrip(b"\x00"))
-    return BASE58[0] * zeros + text
+    # The number has lost the leading zero bytes. Each of them is written as the digit 0.
+    leading_zeros = len(data) - len(data.lstrip(b"\x00"))
+    return BASE58[0] * leading_zeros + text
 
 
 def b58check_decode(text: str) -> bytes:
@@ -38,9 +39,9 @@ def b58check_decode(text: str) -> bytes:
         if digit < 0:
             raise DecodeError("a character that Base58 lacks")
         number = number * 58 + digit
-    zeros = len(text) - len(text.lstrip(BASE58[0]))
-    size = (number.bit_length() + 7) // 8
-    data = bytes(zeros) + number.to_bytes(size, "big")
+    leading_zeros = len(text) - len(text.lstrip(BASE58[0]))
+    size = (number.bit_length() + 7) // 8  # in bytes, rounded up
+    data = bytes(leading_zeros) + number.to_bytes(size, "big")
     payload = data[:-CHECKSUM_BYTES]
     checksum = data[-CHECKSUM_BYTES:]
     if hash256(payload)[:CHECKSUM_BYTES] != checksum:

@@ -56,7 +56,7 @@ class InvalidAddress(DecodeError):
 
 
 def strip_unseen(text: str) -> str:
-    """Removes invisible characters, and punctuation before the first letter or digit.
+    """Removes blanks, invisible characters, and signs before the first letter or digit.
 
     Full-width characters become ASCII (NFKC). The caller must limit the length of the
     text.
@@ -77,16 +77,17 @@ def strip_scheme(text: str) -> str:
 def addresses_of(text: str) -> list[str]:
     """Returns the possible addresses in a pasted text, at least one.
 
-    They are not validated. A URI may contain several, and the payer may use any of them
-    (BIP321). Raises InvalidAddress if the text is empty or too long, if a URI has a
-    `req-` parameter (all are unknown here), or if the text is for another kind of
-    payment.
+    The addresses are not validated. A URI may contain several, and the payer may use
+    any of them (BIP321). Raises InvalidAddress if the text is empty or too long, if a
+    URI has a `req-` parameter (all are unknown here), or if the text is for another
+    kind of payment.
     """
     if len(text) > MAX_CHARACTERS:
         raise InvalidAddress(
             "malformed", f"it has more than {MAX_CHARACTERS} characters"
         )
-    path, _, query = strip_scheme(strip_unseen(text)).partition("?")
+    address_and_query = strip_scheme(strip_unseen(text))
+    path, _, query = address_and_query.partition("?")
     parameters = _parameters(query)
     for name, _ in parameters:
         if name.startswith("req-"):
@@ -143,9 +144,10 @@ def _parameters(query: str) -> list[tuple[str, str]]:
     """
     parameters = []
     for pair in query.split("&"):
-        if pair:
-            raw_name, _, raw_value = pair.partition("=")
-            name = unquote(raw_name).strip().lower()
-            value = unquote(raw_value).strip()
-            parameters.append((name, value))
+        if not pair:
+            continue
+        raw_name, _, raw_value = pair.partition("=")
+        name = unquote(raw_name).strip().lower()
+        value = unquote(raw_value).strip()
+        parameters.append((name, value))
     return parameters

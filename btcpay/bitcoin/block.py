@@ -65,12 +65,13 @@ class BlockContents:
         """
         start = self.starts[position]
         end = self.starts[position + 1]
-        witness = self.witnesses[position]
+        witness_start = self.witnesses[position]
         raw = self.raw
-        if not witness:
+        if not witness_start:
             return raw[start:end]
         version = raw[start : start + 4]
-        inputs_and_outputs = raw[start + 6 : witness]
+        # The version is followed by the segwit marker, which has two bytes.
+        inputs_and_outputs = raw[start + 6 : witness_start]
         locktime = raw[end - 4 : end]
         return version + inputs_and_outputs + locktime
 
@@ -103,13 +104,18 @@ def scan_block(raw: bytes) -> BlockContents:
 
 
 def _scan(raw: bytes) -> BlockContents:
-    """Parses the block. Raises IndexError if it is truncated, else DecodeError."""
+    """Parses the block.
+
+    Raises DecodeError if it is invalid. If it is truncated, may raise IndexError
+    instead.
+    """
     starts: list[int] = []
     witnesses: list[int] = []
     outputs: _OutputsByScript = {}
     spent: set[bytes] = set()
-    total, at = _read_count(raw, HEADER_BYTES, "transactions")
-    for position in range(total):
+    # `at` is always the index of the next byte to read.
+    tx_count, at = _read_count(raw, HEADER_BYTES, "transactions")
+    for position in range(tx_count):
         starts.append(at)
         at += 4  # the version
         # Every transaction has inputs. So a count of 0 is the segwit marker (BIP144).
@@ -118,14 +124,14 @@ def _scan(raw: bytes) -> BlockContents:
             if raw[at : at + 2] != SEGWIT_MARKER:
                 raise DecodeError("a transaction has no inputs")
             at += 2
-        inputs, at = _read_count(raw, at, "inputs")
-        at = _scan_inputs(raw, at, inputs, spent)
-        if position == 0 and inputs == 1:
-            spent.discard(NULL_OUTPOINT)
+        input_count, at = _read_count(raw, at, "inputs")
+        at = _scan_inputs(raw, at, input_count, spent)
+        if position == 0 and input_count == 1:
+            spent.discard(NULL_OUTPOINT)  # a coinbase spends no output
         at = _scan_outputs(raw, at, position, outputs)
         if has_witness:
             witnesses.append(at)
-            at = _skip_witness(raw, at, inputs)
+            at = _skip_witness(raw, at, input_count)
         else:
             witnesses.append(0)
         at += 4  # the locktime
@@ -161,6 +167,7 @@ def _scan_outputs(raw: bytes, at: int, position: int, outputs: _OutputsByScript)
     for vout in range(count):
         size = raw[at + 8]
         start = at + 9
+        # The cheap comparison of the length comes first.
         if 21 < size < 35 and raw[at + 8 : at + 11] in _SCRIPT_STARTS:
             (sats,) = _read_sats(raw, at)
             if sats:
@@ -175,27 +182,27 @@ def _scan_outputs(raw: bytes, at: int, position: int, outputs: _OutputsByScript)
     return at
 
 
-def _skip_witness(raw: bytes, at: int, inputs: int) -> int:
-    """Returns the index after the witness.
+def _skip_witness(raw: bytes, at: int, input_count: int) -> int:
+    """Returns the index after the witnesses of all inputs of a transaction.
 
-    Raises DecodeError if the witness of every input is empty.
+    Raises DecodeError if all these witnesses are empty.
     """
-    items = 0
-    for _ in range(inputs):
-        count = raw[at]
-        if count < 0xFD:
+    total_items = 0
+    for _ in range(input_count):
+        item_count = raw[at]
+        if item_count < 0xFD:
             at += 1
         else:
-            count, at = _read_compact_size(raw, at)
-        items += count
-        for _ in range(count):
+            item_count, at = _read_compact_size(raw, at)
+        total_items += item_count
+        for _ in range(item_count):
             size = raw[at]
             if size < 0xFD:
                 at += size + 1
             else:
                 size, at = _read_compact_size(raw, at)
                 at += size
-    if not items:
+    if not total_items:
         raise DecodeError("a witness is announced, but there is none")
     return at
 

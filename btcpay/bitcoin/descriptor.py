@@ -67,14 +67,14 @@ class Descriptor:
 
     @property
     def identity(self) -> str:
-        """A hash (hex) of the keys.
+        """A SHA-256 (hex) of the extended keys whose children the account uses.
 
-        It does not depend on their order or on `form`. Two accounts with the same
-        identity may have the same scripts.
+        It depends neither on the order of the keys nor on `form`. Two accounts with the
+        same identity may have the same scripts.
         """
-        chains = [key.chain for key in self.keys]
-        keys = sorted(chain.chain_code + chain.public_key for chain in chains)
-        return hashlib.sha256(b"".join(keys)).hexdigest()
+        parents = [key.chain for key in self.keys]
+        serialized = sorted(key.chain_code + key.public_key for key in parents)
+        return hashlib.sha256(b"".join(serialized)).hexdigest()
 
     def script(self, index: int) -> bytes:
         """Returns the scriptPubKey at `index` of the range.
@@ -88,17 +88,17 @@ class Descriptor:
 
         Raises InvalidChild if an index is out of range, or has no valid key.
         """
-        keys_by_index = zip(
-            *(key.chain.children(indexes) for key in self.keys), strict=True
-        )
+        children_by_key = [key.chain.children(indexes) for key in self.keys]
+        keys_by_index = zip(*children_by_key, strict=True)
         return [self._script_of(keys) for keys in keys_by_index]
 
     def _script_of(self, keys: Sequence[ExtendedKey]) -> bytes:
+        """Returns the scriptPubKey for these keys, the children at one index."""
         script = self._innermost_script(keys)
         for name in reversed(self.form[:-1]):
             if name == "sh":
                 script = p2sh(hash160(script))
-            else:
+            else:  # wsh
                 script = witness_script(0, hashlib.sha256(script).digest())
         return script
 
@@ -120,8 +120,9 @@ class Descriptor:
         arguments = [str(key) for key in self.keys]
         if self.is_multi:
             arguments.insert(0, str(self.threshold))
-        calls = "(".join(self.form)
-        return f"{calls}({','.join(arguments)}{')' * len(self.form)}"
+        opening = "".join(f"{name}(" for name in self.form)
+        closing = ")" * len(self.form)
+        return opening + ",".join(arguments) + closing
 
 
 def multisig_script(threshold: int, public_keys: Sequence[bytes]) -> bytes:
@@ -145,7 +146,8 @@ def _push_number(number: int) -> bytes:
 def taproot_output_key(internal: Point) -> bytes:
     """Returns the x-only output key (32 bytes) of a P2TR output without scripts.
 
-    Source: BIP341, BIP86. Raises InvalidChild if the tweaked key is invalid.
+    `internal` is the internal key. Source: BIP341, BIP86. Raises InvalidChild if the
+    tweaked key is invalid.
     """
     x = internal.x.to_bytes(32, "big")
     tag = hashlib.sha256(b"TapTweak").digest()
@@ -163,7 +165,7 @@ def taproot_output_key(internal: Point) -> bytes:
 def parse(text: str) -> Descriptor:
     """Parses a descriptor. Verifies its checksum if it has one.
 
-    Raises UnsupportedDescriptor for functions that are not supported, else
+    Raises UnsupportedDescriptor if the descriptor is not supported, and
     InvalidDescriptor if the text is invalid. The message gives the reason.
     """
     if len(text) > MAX_CHARS:
@@ -176,26 +178,10 @@ def parse(text: str) -> Descriptor:
     form, arguments = _split_form(script)
     if form not in FORMS:
         raise UnsupportedDescriptor(_refusal_reason(form))
-    threshold = "1"
-    keys = [arguments]
-    if form[-1] in _MULTI:
-        threshold, *keys = arguments.split(",")
-    elif "," in arguments:
-        raise UnsupportedDescriptor(
-            "a script tree is not supported, only taproot with a single key"
-        )
-    most = MAX_KEYS.get(form[:-1], 1)
-    if len(keys) > most:
-        raise InvalidDescriptor(
-            f"it has {len(keys)} keys, and such a script at most {most}"
-        )
-    if not re.fullmatch("[1-9][0-9]?", threshold) or int(threshold) > len(keys):
-        raise InvalidDescriptor(
-            "the number of keys that must sign is from 1 to the number of keys"
-        )
+    threshold, keys = _split_arguments(form, arguments)
     expressions = tuple(map(parse_key, keys))
     _require_agreement(expressions)
-    return Descriptor(form, int(threshold), expressions)
+    return Descriptor(form, threshold, expressions)
 
 
 def _split_form(script: str) -> tuple[tuple[str, ...], str]:
@@ -211,8 +197,38 @@ def _split_form(script: str) -> tuple[tuple[str, ...], str]:
     return tuple(names), arguments
 
 
+def _split_arguments(form: tuple[str, ...], arguments: str) -> tuple[int, list[str]]:
+    """Returns the threshold, and the texts of the keys.
+
+    Raises InvalidDescriptor if one of the two numbers is invalid, and
+    UnsupportedDescriptor if there is a script tree (BIP386).
+    """
+    threshold = "1"
+    keys = [arguments]
+    if form[-1] in _MULTI:
+        threshold, *keys = arguments.split(",")
+    elif "," in arguments:
+        raise UnsupportedDescriptor(
+            "a script tree is not supported, only taproot with a single key"
+        )
+    max_keys = MAX_KEYS.get(form[:-1], 1)
+    if len(keys) > max_keys:
+        raise InvalidDescriptor(
+            f"it has {len(keys)} keys, and such a script at most {max_keys}"
+        )
+    is_number = re.fullmatch("[1-9][0-9]?", threshold)
+    if not is_number or int(threshold) > len(keys):
+        raise InvalidDescriptor(
+            "the number of keys that must sign is from 1 to the number of keys"
+        )
+    return int(threshold), keys
+
+
 def _refusal_reason(form: tuple[str, ...]) -> str:
-    """Returns the reason, which repeats no name that could be a part of a secret."""
+    """Returns the reason why a descriptor with these functions is not supported.
+
+    The text repeats only known names, since another one could be a part of a secret.
+    """
     if not form:
         return "this is not a descriptor: one begins with wpkh( tr( wsh( sh( or pkh("
     if form[0] == "tr":
@@ -230,8 +246,8 @@ def _refusal_reason(form: tuple[str, ...]) -> str:
 def _require_agreement(keys: tuple[KeyExpression, ...]) -> None:
     """Raises InvalidDescriptor if the keys do not fit together.
 
-    They must differ, and be for the same network. Keys with branches must have the same
-    number of branches.
+    No key may appear twice, and all must be for the same network. Keys with branches
+    must have the same number of branches.
     """
     if len({key.is_main for key in keys}) > 1:
         raise InvalidDescriptor("some keys are of mainnet, others of a test network")
@@ -240,8 +256,8 @@ def _require_agreement(keys: tuple[KeyExpression, ...]) -> None:
         raise InvalidDescriptor(
             "the keys have different numbers of branches, as <0;1> (BIP389)"
         )
-    chains = {(key.chain.chain_code, key.chain.public_key) for key in keys}
-    if len(chains) < len(keys):
+    different_keys = {(key.chain.chain_code, key.chain.public_key) for key in keys}
+    if len(different_keys) < len(keys):
         raise InvalidDescriptor(
             "the same key appears twice: one signer would sign for two"
         )

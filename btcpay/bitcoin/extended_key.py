@@ -77,14 +77,19 @@ class ExtendedKey:
 
         Raises InvalidChild if `child` would raise it for one of the indexes.
         """
-        derived = [self._tweak_and_chain_code(index) for index in indexes]
+        tweaks = []
+        chain_codes = []
+        for index in indexes:
+            tweak, chain_code = self._tweak_and_chain_code(index)
+            tweaks.append(tweak)
+            chain_codes.append(chain_code)
         try:
-            points = self.point.add_each([tweak for tweak, _ in derived])
+            points = self.point.add_each(tweaks)
         except ValueError:
             raise InvalidChild(f"one of {indexes} has no valid key") from None
         return [
             type(self)(point, chain_code, self.depth + 1)
-            for point, (_, chain_code) in zip(points, derived, strict=True)
+            for point, chain_code in zip(points, chain_codes, strict=True)
         ]
 
     def _tweak_and_chain_code(self, index: int) -> tuple[int, bytes]:

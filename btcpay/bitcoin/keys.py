@@ -54,7 +54,7 @@ class KeyExpression:
 
     @cached_property
     def chain(self) -> ExtendedKey:
-        """The extended key whose children are the keys of the addresses."""
+        """The extended key at the end of `steps`. Each address has one of its children."""
         key = self.key
         for step in self.steps:
             key = key.child(step)
@@ -77,12 +77,18 @@ def parse_key(text: str) -> KeyExpression:
         origin, text = _split_origin(text)
     xpub, *path = text.split("/")
     key, is_main = _parse_extended_key(xpub)
-    branches_by_step = _parse_path(path)
-    steps = tuple(branches[0] for branches in branches_by_step)
+    indexes_by_step = _parse_path(path)
+    steps = tuple(indexes[0] for indexes in indexes_by_step)
     if key.depth + len(steps) + 1 > MAX_DEPTH:
         raise InvalidDescriptor("its path is deeper than 255 steps (BIP32)")
-    branches = max(map(len, branches_by_step), default=1)
-    return KeyExpression(origin, xpub, key, is_main, steps, branches)
+    return KeyExpression(
+        origin=origin,
+        text=xpub,
+        key=key,
+        is_main=is_main,
+        steps=steps,
+        branches=max(map(len, indexes_by_step), default=1),
+    )
 
 
 def is_private(text: str) -> bool:
@@ -154,8 +160,8 @@ def _parse_extended_key(text: str) -> tuple[ExtendedKey, bool]:
 def _parse_path(path: Sequence[str]) -> list[list[int]]:
     """Returns the indexes of each step before the range (`*`).
 
-    A step with branches has several indexes; there may be one such step. Raises
-    InvalidDescriptor.
+    A step with branches has several indexes, one for each branch; at most one step has
+    branches. Raises InvalidDescriptor.
     """
     if re.search("[h']", "".join(path)):
         raise InvalidDescriptor("a hardened step after a key needs the private key")
@@ -164,7 +170,7 @@ def _parse_path(path: Sequence[str]) -> list[list[int]]:
             "its range is missing: each key ends in /0/* or /<0;1>/*"
         )
     steps = [_parse_step(text) for text in path[:-1]]
-    branching_steps = [branches for branches in steps if len(branches) > 1]
+    branching_steps = [indexes for indexes in steps if len(indexes) > 1]
     if len(branching_steps) > 1 or len(path) > MAX_STEPS:
         raise InvalidDescriptor("a key has branches once, and at most ten steps")
     return steps
@@ -177,8 +183,8 @@ def _parse_step(text: str) -> list[int]:
     """
     indexes = [int(number) for number in re.findall("[0-9]+", text)]
     is_valid = bool(_STEP.fullmatch(text)) and max(indexes) < HARDENED
-    is_unique = len(set(indexes)) == len(indexes)
-    if not is_valid or not is_unique:
+    has_duplicates = len(set(indexes)) < len(indexes)
+    if not is_valid or has_duplicates:
         raise InvalidDescriptor(
             "a step after a key is a number below 2**31, or branches such as <0;1> (BIP389)"
         )

@@ -41,6 +41,7 @@ def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]
     for row in rows[:-1]:
         sibling = position ^ 1
         last = len(row) - 1
+        # A last node without a sibling is hashed with itself.
         branch.append(row[min(sibling, last)])
         position = position >> 1
     return branch

@@ -5,8 +5,7 @@ secrets.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache, reduce
-from itertools import islice
+from functools import cache
 from typing import NamedTuple, Self
 
 # SEC 2's p: the order of the field of the coordinates.
@@ -55,8 +54,10 @@ class Point(NamedTuple):
         x = int.from_bytes(data[1:], "big")
         if len(data) != 33 or data[0] not in (2, 3) or x >= FIELD:
             raise ValueError("this is no compressed point")
-        y = pow(x**3 + 7, (FIELD + 1) // 4, FIELD)
-        if (y * y - x**3 - 7) % FIELD:
+        y_squared = (x**3 + 7) % FIELD
+        # FIELD % 4 is 3. So this power is a square root, if there is one.
+        y = pow(y_squared, (FIELD + 1) // 4, FIELD)
+        if y * y % FIELD != y_squared:
             raise ValueError("the curve has no point with this x")
         is_odd = data[0] == 3
         if y % 2 != is_odd:
@@ -81,7 +82,9 @@ class Point(NamedTuple):
         """
         if not 0 <= tweak < ORDER:
             raise ValueError("the tweak is no number below the curve's order")
-        total = reduce(_add, _terms(tweak), _xyzz(self))
+        total = _xyzz(self)
+        for term in _terms(tweak):
+            total = _add(total, term)
         _, _, zz, _ = total
         if zz == 0:
             raise ValueError("the sum is the point at infinity")
@@ -99,8 +102,9 @@ class Point(NamedTuple):
             return [self.add(tweak) for tweak in tweaks]
         if not all(0 <= tweak < ORDER for tweak in tweaks):
             raise ValueError("a tweak is no number below the curve's order")
+        rows: list[list[_Affine]] = [[self, *_terms(tweak)] for tweak in tweaks]
         try:
-            sums = _sums([[(self.x, self.y), *_terms(tweak)] for tweak in tweaks])
+            sums = _sums(rows)
         except _SameX:
             return [self.add(tweak) for tweak in tweaks]
         return [type(self)(x, y) for x, y in sums]
@@ -123,6 +127,7 @@ def _terms(tweak: int) -> Iterator[_Affine]:
     For each non-zero digit it yields a point of the table, or its negative.
     """
     digits = (tweak + OFFSET).to_bytes(DIGITS, "little")
+    # The index of a multiple is one less than its factor: there is no multiple 0.
     for multiples, digit in zip(_table(), digits, strict=True):
         if digit > HALF:
             yield multiples[digit - HALF - 1]
@@ -134,18 +139,20 @@ def _terms(tweak: int) -> Iterator[_Affine]:
 def _add(total: _Xyzz, term: _Affine) -> _Xyzz:
     """Returns the sum of two points.
 
-    They may be equal or opposite. `total` may be at infinity.
+    They may be equal or opposite. `total` may be at infinity. Source: "madd-2008-s" of
+    the Explicit-Formulas Database, which calls `rise` R, and `run` and its powers P, PP
+    and PPP.
     """
     x1, y1, zz, zzz = total
     x, y = term
-    if not zz:
+    if zz == 0:  # `total` is at infinity
         return x, y, 1, 1
     run = (x * zz - x1) % FIELD
     rise = (y * zzz - y1) % FIELD
-    if not run:
-        if rise:
-            return _INFINITY
-        return _double(total)
+    if run == 0:
+        if rise == 0:
+            return _double(total)
+        return _INFINITY  # the points are opposite
     run2 = run * run % FIELD
     run3 = run2 * run % FIELD
     middle = x1 * run2 % FIELD
@@ -155,27 +162,33 @@ def _add(total: _Xyzz, term: _Affine) -> _Xyzz:
 
 
 def _sums(rows: list[list[_Affine]]) -> list[_Affine]:
-    """Returns the sum of the points in each row.
+    """Returns the sum of the points in each row, which has at least one point.
 
     In each round the neighbours in all rows are added, with one modular inversion for
-    all of them. Raises _SameX for two equal or opposite ones.
+    all of them. Raises _SameX if two neighbours are equal or opposite.
     """
     while any(len(row) > 1 for row in rows):
         pairs: list[tuple[_Affine, _Affine]] = []
         for row in rows:
             pairs += zip(row[::2], row[1::2], strict=False)
-        sums = iter(_add_pairs(pairs))
+        sums = _add_pairs(pairs)
         shorter_rows = []
+        start = 0  # index in `sums` of the row's first sum
         for row in rows:
             pair_count = len(row) // 2
+            end = start + pair_count
             last_without_pair = row[2 * pair_count :]
-            shorter_rows.append([*islice(sums, pair_count), *last_without_pair])
+            shorter_rows.append([*sums[start:end], *last_without_pair])
+            start = end
         rows = shorter_rows
     return [row[0] for row in rows]
 
 
 def _add_pairs(pairs: Sequence[tuple[_Affine, _Affine]]) -> list[_Affine]:
-    """Returns the sum of each pair of points. Raises _SameX."""
+    """Returns the sum of each pair of points.
+
+    Raises _SameX if the points of a pair are equal or opposite.
+    """
     runs = [x2 - x1 for (x1, _), (x2, _) in pairs]
     if 0 in runs:
         raise _SameX
@@ -190,7 +203,8 @@ def _add_pairs(pairs: Sequence[tuple[_Affine, _Affine]]) -> list[_Affine]:
 def _double(point: _Xyzz) -> _Xyzz:
     """Returns twice the point, which must not be at infinity.
 
-    No point has y = 0, since the order is odd. So the result is never at infinity.
+    Source: "dbl-2008-s-1" of the Explicit-Formulas Database. No point has y = 0, since
+    the order is odd. So the result is never at infinity.
     """
     x, y, zz, zzz = point
     run2 = 4 * y * y % FIELD
@@ -239,6 +253,7 @@ def _table() -> list[list[_Affine]]:
     doubles = [_xyzz(G)]
     for _ in range(DIGIT_BITS * (DIGITS - 1)):
         doubles.append(_double(doubles[-1]))
+    # All multiples are made affine by one call at the end, which makes one inversion.
     multiples: list[_Xyzz] = []
     for base in _affine(doubles[::DIGIT_BITS]):
         multiple = _xyzz(base)

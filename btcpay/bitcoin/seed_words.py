@@ -1,19 +1,20 @@
 """Finds the seed words of a wallet in a text.
 
-Sources: SLIP-39; SeedSigner's SeedQR format; BIP39 and its ten word lists (bitcoin/bips,
-bip-0039), whose files are in the folder bip39 unchanged. Electrum's seeds have the same words.
+Sources: SLIP-39; SeedSigner's SeedQR format; BIP39 and its ten word lists
+(bitcoin/bips, bip-0039), whose files are in the folder bip39 unchanged. Electrum's
+seeds have the same words.
 """
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
 # A mnemonic has 12 words or more. Two of them may have been lost when it was copied.
 MIN_WORDS = 10
-MAX_GAP = 2
+MAX_GAP = 2  # a wrong character may split a misspelt word in two
 # Metal plates often have only the first four letters of each English word, which are unique.
 PREFIX_LETTERS = 4
 # A share has at least 20 words. Two of them may have been lost when it was copied.
@@ -43,7 +44,8 @@ def holds_seed_words(text: str) -> bool:
         is_repeated = count >= MIN_WORDS - 1
         if is_repeated and word not in known:
             labels.add(word)
-    return _has_run([word in known for word in words if word not in labels])
+    without_labels = [word for word in words if word not in labels]
+    return _has_run([word in known for word in without_labels])
 
 
 def is_seed_qr(text: str) -> bool:
@@ -59,16 +61,17 @@ def holds_share(text: str) -> bool:
     words of these lengths in a row.
     """
     known = _known_words()
-    run: list[str] = []
+    shortest, longest = SHARE_LETTERS
+    latest_words = deque[str](maxlen=MIN_SHARE_WORDS)
     for word in _WORD.findall(_fold(text)):
-        is_like = word.isascii() and SHARE_LETTERS[0] <= len(word) <= SHARE_LETTERS[1]
-        if not is_like:
-            run = []
+        may_be_of_share = word.isascii() and shortest <= len(word) <= longest
+        if not may_be_of_share:
+            latest_words.clear()
             continue
-        run = [*run[1 - MIN_SHARE_WORDS :], word]
-        if len(run) == MIN_SHARE_WORDS:
-            count = sum(word in known for word in run)
-            if count >= MIN_KNOWN_SHARE_WORDS:
+        latest_words.append(word)
+        if len(latest_words) == MIN_SHARE_WORDS:
+            known_count = sum(word in known for word in latest_words)
+            if known_count >= MIN_KNOWN_SHARE_WORDS:
                 return True
     return False
 
@@ -76,10 +79,11 @@ def holds_share(text: str) -> bool:
 def _has_run(are_known: Sequence[bool]) -> bool:
     """True if MIN_WORDS words are in a row and at most one of them is unknown.
 
-    The unknown one must be between known ones. A wrong character may have split it.
+    The unknown one must be between known ones. It counts as one word even if a wrong
+    character has split it in two. `are_known` says for each word if it is known.
     """
-    run = 0  # known words since the last unknown one
-    run_before = 0  # known words before that unknown one
+    run = 0  # known words since the last gap of unknown ones
+    run_before = 0  # known words before that gap; 0 if it is too long
     gap = 0  # unknown words since the last known one
     for is_known in are_known:
         if not is_known:
@@ -93,8 +97,10 @@ def _has_run(are_known: Sequence[bool]) -> bool:
             run = 0
         gap = 0
         run += 1
-        is_long = run_before and run + run_before + 1 >= MIN_WORDS
-        if is_long or run >= MIN_WORDS:
+        words_with_gap = 0
+        if run_before:
+            words_with_gap = run_before + 1 + run  # 1 is the misspelt word
+        if run >= MIN_WORDS or words_with_gap >= MIN_WORDS:
             return True
     return False
 

@@ -130,8 +130,9 @@ def coinbase_height(script_sig: bytes) -> int | None:
     opcode = script_sig[0]
     if OP_1 <= opcode <= OP_16:
         return opcode - OP_1 + 1
-    number = script_sig[1 : 1 + opcode]
-    if not 1 <= opcode <= MAX_HEIGHT_BYTES or len(number) != opcode:
+    size = opcode  # an opcode from 1 to 75 pushes so many bytes
+    number = script_sig[1 : 1 + size]
+    if not 1 <= size <= MAX_HEIGHT_BYTES or len(number) != size:
         return None
     is_negative = number[-1] & 0x80
     if is_negative:
