@@ -50,17 +50,18 @@ def refuse_page(answer: requests.Response, body: bytes | bytearray) -> None:
 
 
 def append_piece(body: bytearray, piece: bytes, max_kept: int | None) -> None:
-    """Appends a piece of a JSON body to `body`.
+    """Appends a piece of a response body to `body`.
 
-    If `max_kept` is not None, JSON values longer than 128 characters are truncated,
-    also values that began in an earlier piece. Raises FetchError if the truncated body
-    is longer than `max_kept` bytes.
+    If `max_kept` is not None, the body is JSON, and its values are truncated to 128
+    characters. Then raises FetchError if the truncated body is longer than `max_kept`
+    bytes.
     """
     if max_kept is None:
         body += piece
         return
-    start = max(0, len(body) - _LONGEST_RUN)
-    end = bytes(body[start:]) + piece
-    body[start:] = _LONG_RUN.sub(rb"\1", end)
+    # A long value may have begun in an earlier piece, so the end of the body is included.
+    end_start = max(0, len(body) - _LONGEST_RUN)
+    end_and_piece = bytes(body[end_start:]) + piece
+    body[end_start:] = _LONG_RUN.sub(rb"\1", end_and_piece)
     if len(body) > max_kept:
         raise FetchError(f"answered more than {max_kept} bytes of short values")

@@ -67,10 +67,10 @@ class ClockSkew:
     """The difference between our clock and the servers' clocks. Thread-safe.
 
     It uses the latest time that any server has sent, since cached responses have older
-    times. `time.monotonic()` measures the time that has passed since. So a change of
-    our clock during the run is noticed. A server whose clock is behind the others'
-    cannot change the result. A server whose clock is ahead can hide that our clock is
-    ahead.
+    times. So a server whose clock is behind the others' cannot change the result, but
+    one whose clock is ahead can hide that our clock is ahead. `time.monotonic()`
+    measures the time that has passed since, so that a change of our clock during the
+    run is noticed.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class ClockSkew:
         self._monotonic_zero_at: datetime | None = None
 
     def on_headers(self, headers: Mapping[str, str]) -> None:
-        """Records the server's time, if the headers of its latest response have it."""
+        """Records the server's time, if the headers of its response have it."""
         sent_at = time_sent(headers)
         if sent_at:
             self.on_time(int(sent_at.timestamp()))
@@ -93,8 +93,8 @@ class ClockSkew:
             return
         zero_at = from_unix_s(unix_s) - timedelta(seconds=time.monotonic())
         with self._lock:
-            latest = self._monotonic_zero_at or zero_at
-            self._monotonic_zero_at = max(zero_at, latest)
+            latest_zero_at = self._monotonic_zero_at or zero_at
+            self._monotonic_zero_at = max(zero_at, latest_zero_at)
 
     def time_ahead(self, now: datetime, monotonic_s: float) -> timedelta:
         """Returns how far our clock was ahead at `now`.

@@ -57,12 +57,17 @@ def interleave_families(addresses: Sequence[Address]) -> list[Address]:
     """
     if not addresses:
         return []
-    first_family = addresses[0][0]
-    first = [address for address in addresses if address[0] == first_family]
-    others = [address for address in addresses if address[0] != first_family]
-    pairs = zip_longest(first, others)
+    first_family = _family(addresses[0])
+    first = [address for address in addresses if _family(address) == first_family]
+    others = [address for address in addresses if _family(address) != first_family]
+    pairs = zip_longest(first, others)  # fills the shorter list with None
     interleaved = chain.from_iterable(pairs)
     return [address for address in interleaved if address is not None]
+
+
+def _family(address: Address) -> socket.AddressFamily:
+    family, *_ = address
+    return family
 
 
 class _Race:
@@ -76,17 +81,17 @@ class _Race:
     ) -> None:
         self._addresses = deque(addresses)
         self._options = options
-        self._until_s = time.monotonic() + timeout_s
-        self._next_s = 0.0
+        self._end_s = time.monotonic() + timeout_s
+        self._next_s = 0.0  # when the next attempt may start; 0 for at once
         self._pending = selectors.DefaultSelector()
-        self._error: OSError | None = None
+        self._error: OSError | None = None  # of the attempt that failed first
 
     def run(self) -> socket.socket:
         """Starts the attempts, and returns the first connection that succeeds."""
         try:
             while self._addresses or self._pending_sockets():
                 now_s = time.monotonic()
-                if now_s >= self._until_s:
+                if now_s >= self._end_s:
                     raise TimeoutError("timed out")
                 if self._addresses and now_s >= self._next_s:
                     self._start(self._addresses.popleft())
@@ -116,14 +121,14 @@ class _Race:
             sock.setsockopt(*option)
         sock.setblocking(False)
         try:
-            code = sock.connect_ex(peer)
+            error_code = sock.connect_ex(peer)
         except OSError as error:
             sock.close()
             self._fail(error)
             return
-        if code not in (0, errno.EINPROGRESS):
+        if error_code not in (0, errno.EINPROGRESS):
             sock.close()
-            self._fail(OSError(code, os.strerror(code)))
+            self._fail(OSError(error_code, os.strerror(error_code)))
             return
         self._pending.register(sock, selectors.EVENT_WRITE)
         self._next_s = time.monotonic() + NEXT_AFTER_S
@@ -139,18 +144,18 @@ class _Race:
         Returns None if the next address must be tried, if a connection failed, or at
         the time-out.
         """
-        end_s = self._until_s
+        wake_s = self._end_s
         if self._addresses:
-            end_s = min(self._next_s, self._until_s)
-        timeout_s = max(0.0, end_s - time.monotonic())
+            wake_s = min(self._next_s, self._end_s)
+        timeout_s = max(0.0, wake_s - time.monotonic())
         for key, _ in self._pending.select(timeout_s):
             sock = cast(socket.socket, key.fileobj)
             self._pending.unregister(sock)
-            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code == 0:
-                left_s = self._until_s - time.monotonic()
+            error_code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error_code == 0:
+                left_s = self._end_s - time.monotonic()
                 sock.settimeout(max(0.001, left_s))
                 return sock
             sock.close()
-            self._fail(OSError(code, os.strerror(code)))
+            self._fail(OSError(error_code, os.strerror(error_code)))
         return None

@@ -42,8 +42,8 @@ MAX_HEAD_BYTES = 65536  # usual response headers have a few kB
 class _Stream(io.RawIOBase):
     """The bytes of a response, read within one time limit.
 
-    The limit is the time-out that the socket has at creation. Reads raise TimeoutError
-    after it, and HTTPException after `bytes_left` bytes.
+    The limit is the time-out of the socket when the stream is created. After it, reads
+    raise TimeoutError. After `bytes_left` bytes, they raise HTTPException.
     """
 
     bytes_left = MAX_HEAD_BYTES
@@ -85,6 +85,7 @@ class _Response(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_Stream(sock, self.fp.detach()))
 
     def begin(self) -> None:
+        """Reads the headers. Afterwards the number of bytes is not limited any more."""
         super().begin()
         self.fp.raw.bytes_left = sys.maxsize
 
@@ -93,15 +94,16 @@ class Adapter(HTTPAdapter):
     """An adapter of `requests` with this module's limits: total time, size of headers."""
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the pool of connections for a request, which have the limits."""
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
-        kind = pool.ConnectionCls
-        if kind.response_class is _Response:
+        usual_class = pool.ConnectionCls
+        if usual_class.response_class is _Response:  # changed for an earlier request
             return pool
         attributes: dict[str, Any] = {"response_class": _Response}
         # PySocks replaces `_new_conn` to connect to a proxy. That replacement is kept.
-        if kind._new_conn is HTTPConnection._new_conn:
+        if usual_class._new_conn is HTTPConnection._new_conn:
             attributes["_new_conn"] = _new_connection
-        pool.ConnectionCls = type("Bounded", (kind,), attributes)
+        pool.ConnectionCls = type("Bounded", (usual_class,), attributes)
         return pool
 
 

@@ -8,9 +8,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -54,7 +60,8 @@ class Response(Generic[T]):
 
     `max_bytes`: the maximum size of the body.
     `max_kept`: if not None, long JSON values (scripts, witnesses and their texts) are
-    truncated while the body arrives, and this is the maximum size of the truncated body.
+    truncated while the body arrives, and this is the maximum size of the truncated
+    body.
     """
 
     parse: Callable[[bytes], T]
@@ -66,8 +73,8 @@ class Session:
     """An HTTP client. Keeps up to `connections` connections to each server.
 
     Hosts outside this machine and its network are called through `proxy` (a URL),
-    unless it is "". From the environment it takes only the CA bundle, and no proxies
-    and no passwords (.netrc). It follows no redirects, and stores no cookies.
+    unless it is "". The client takes only the CA bundle from the environment, no
+    proxies and no passwords (.netrc). It follows no redirects, and stores no cookies.
     Thread-safe.
     """
 
@@ -93,24 +100,22 @@ class Session:
         of its body. Requests that share the lock `long_answers` receive only one body
         above SMALL_BYTES at a time, which limits memory.
 
-        Raises BadStatus, Unreachable, Compressed or WebPage, or another FetchError if the
-        body is too large. Also raises the errors of `response.parse`. Messages do not
-        contain the URL, since it may contain secrets.
+        Raises BadStatus, Unreachable, Compressed or WebPage, or another FetchError if
+        the body is too large. Also raises the errors of `response.parse`. Messages do
+        not contain the URL, since it may contain secrets.
         """
         end_s = time.monotonic() + timeout_s
 
         def fetch() -> T:
-            body = bytearray()
-            is_locked = False
-            with ExitStack() as locks:
+            turn: AbstractContextManager[None] = nullcontext()
+            if long_answers:
+                turn = _hold(long_answers, end_s)
+            # Once `_read_body` has entered `turn`, it is held until the body is parsed.
+            with ExitStack() as held:
+                wait_for_turn = partial(held.enter_context, turn)
                 with self._send("GET", url, timeout_s) as answer:
                     on_headers(answer.headers)
-                    for piece in read_pieces(answer, response.max_bytes, on_piece):
-                        is_long = len(body) + len(piece) > SMALL_BYTES
-                        if long_answers and is_long and not is_locked:
-                            locks.enter_context(_hold(long_answers, end_s))
-                            is_locked = True
-                        append_piece(body, piece, response.max_kept)
+                    body = _read_body(answer, response, on_piece, wait_for_turn)
                 refuse_page(answer, body)
                 return response.parse(bytes(body))
 
@@ -127,8 +132,10 @@ class Session:
         """Sends a POST request. Returns the status and the first `kept_bytes` of the body.
 
         The body is b"" if none of it arrives within `timeout_s`. Raises Unreachable if
-        the response headers do not arrive in time. Its message does not contain the URL.
+        the response headers do not arrive in time. Its message does not contain the
+        URL.
         """
+        # Is known even if the body does not arrive in time, and `fetch` returns nothing.
         status: list[int] = []
 
         def fetch() -> bytes:
@@ -184,6 +191,27 @@ class Session:
             if proxy:
                 way = " through the proxy"
             raise Unreachable(f"could not be asked{way}: {_cause(error)}") from error
+
+
+def _read_body(
+    answer: requests.Response,
+    rules: Response[T],
+    on_piece: Callable[[int], None],
+    wait_for_turn: Callable[[], None],
+) -> bytearray:
+    """Reads the body of a response, and truncates long JSON values if `rules` say so.
+
+    Calls `wait_for_turn` once, before the body exceeds SMALL_BYTES. It is not called
+    for a small body.
+    """
+    body = bytearray()
+    is_long = False
+    for piece in read_pieces(answer, rules.max_bytes, on_piece):
+        if not is_long and len(body) + len(piece) > SMALL_BYTES:
+            is_long = True
+            wait_for_turn()
+        append_piece(body, piece, rules.max_kept)
+    return body
 
 
 def _cause(error: BaseException) -> str:

@@ -11,8 +11,8 @@ BLOCK_TIME_SLACK = timedelta(hours=2)
 def came_in_time(output: Output, invoice: Invoice) -> bool:
     """True if the output was seen or mined before the invoice's deadline.
 
-    Also true if the invoice has no deadline. False if the output is older than the
-    invoice (`is_older`).
+    An invoice without a deadline has no late outputs. The result is always False if the
+    output is older than the invoice (`is_older`).
     """
     if is_older(output, invoice):
         return False
@@ -50,10 +50,12 @@ def was_known(output: Output, invoice: Invoice) -> bool:
 def may_be_older(output: Output, invoice: Invoice) -> bool:
     """True if the output's block may have been mined before the invoice was made.
 
-    The block's time is before the invoice, which proves little, since block times are
-    inexact. So the result is False if better evidence exists: if we had any header when
-    the invoice was made, or if we saw the output unconfirmed.
+    This is decided by the block's time, which is inexact. The result is False if there
+    is better evidence: if we had any header when the invoice was made, or if we saw the
+    output unconfirmed.
     """
-    if invoice.above_height is not None or output.seen_waiting or output.block is None:
+    if output.block is None or output.seen_waiting:
+        return False
+    if invoice.above_height is not None:
         return False
     return output.block.mined_at < invoice.created_at

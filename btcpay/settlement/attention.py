@@ -77,19 +77,22 @@ def reason_for(
             return "after_cancellation"
         return None
     has_news = bool(kinds & {"payment", "expired"})
-    if _was_covered(invoice, history) and _is_unpaid_now(invoice, verdict, has_news):
+    was_covered = _was_covered(invoice, history)
+    if was_covered and _has_vanished(invoice, verdict, has_news):
         return "vanished"
     if not verdict.receipts or not has_news:
         return None
     return _reason_if_unpaid(invoice, verdict, dust_limit_sats)
 
 
-def _is_unpaid_now(invoice: Invoice, verdict: Verdict, has_news: bool) -> bool:
-    """True if the shop may have handed the goods over, and the payment has vanished.
+def _has_vanished(invoice: Invoice, verdict: Verdict, has_news: bool) -> bool:
+    """True if the payment has vanished after the shop may have handed the goods over.
 
-    Called for an invoice whose full amount was once seen. The shop has handed the goods
-    over at a till. For an expired invoice it may have done so; then `has_news` must be
-    true: a payment or the expiry followed the last human decision and the last refund.
+    Call it for an invoice whose full amount was once seen. There are two cases:
+
+    1. An open invoice at a till, if a part of the amount is missing now.
+    2. An expired invoice without payments, if `has_news`: if a payment or the expiry
+       followed the last human decision and the last refund.
     """
     if invoice.status == InvoiceStatus.OPEN:
         return invoice.at_till and verdict.missing_sats > 0
@@ -103,6 +106,10 @@ def _reason_if_paid(
     since: Sequence[Happening],
     dust_limit_sats: int,
 ) -> str | None:
+    """Returns the reason for a paid invoice; None if there is none.
+
+    `since` are the events since the last human decision.
+    """
     since_refund = events_since(since, SENT_BACK)
     if _older_receipts(verdict, since_refund):
         return "older_coin"
@@ -116,9 +123,9 @@ def _reason_if_unpaid(
     verdict: Verdict,
     dust_limit_sats: int,
 ) -> str | None:
-    """Returns the reason for payments to an open or expired invoice; None if none.
+    """Returns the reason for an open or expired invoice; None if there is none.
 
-    Called if a payment or the expiry followed the last human decision.
+    Call it if a payment or the expiry followed the last human decision.
     """
     if invoice.status == InvoiceStatus.EXPIRED and _came_late(verdict):
         return "paid_late"
@@ -135,7 +142,7 @@ def _reason_if_unpaid(
 def _was_covered(invoice: Invoice, history: Sequence[Happening]) -> bool:
     """True if outputs of the full amount were once seen.
 
-    At a till, False again once somebody has dismissed the invoice.
+    At a till, the result is False again once somebody has dismissed the invoice.
     """
     if not invoice.covered_at:
         return False
@@ -150,7 +157,9 @@ def stake_sats(
     verdict: Verdict,
     history: Sequence[Happening],
 ) -> int:
-    """Returns the amount in question, in satoshis, which depends on `reason`.
+    """Returns the amount that the reason for attention is about, in satoshis.
+
+    `reason` is a key of REASONS. The result is, by reason:
 
     - "too_much": the overpayment
     - "older_coin": the sum of the payments that may be older
@@ -196,12 +205,16 @@ def _came_late(verdict: Verdict) -> bool:
     """
     paid_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
     in_time_sats = verdict.received_sats - verdict.unconfirmed_sats
+    came_late = paid_sats > in_time_sats
     is_enough = not verdict.missing_sats and not verdict.unconfirmed_sats
-    return paid_sats > in_time_sats or is_enough
+    return came_late or is_enough
 
 
 def _older_receipts(verdict: Verdict, since: Sequence[Happening]) -> list[Receipt]:
-    """Returns payments in `since` that settle the invoice but may predate it."""
+    """Returns the payments that settle the invoice, but may be older than it.
+
+    Only payments that are events in `since` are returned.
+    """
     txids = payment_txids(since)
     return [
         receipt
@@ -215,9 +228,10 @@ def _overpaid_sats(
     verdict: Verdict,
     since: Sequence[Happening],
 ) -> int:
-    """Returns the satoshis beyond the amount that came since the last human decision.
+    """Returns the satoshis that exceed the invoice's amount and were not refunded.
 
-    Subtracts what was refunded since the first of these payments.
+    Only payments in `since` count, and only refunds after the first of these payments.
+    `since` are the events since the last human decision.
     """
     txids = payment_txids(since)
     excess_sats = sum(

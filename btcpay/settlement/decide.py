@@ -70,7 +70,8 @@ def decide(
     can be decided; None if no deadline can. If `credited_only`, only outputs that
     already belong to a payment count as confirmed.
     """
-    needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
+    tolerance = rules.tolerance_percent
+    needed_sats = required_sats(invoice.amount_sats, tolerance)
     present = [output for output in outputs if not output.vanished_at]
     present.sort(key=_chain_order)
     paying = _paying_outputs(present, tip_height, rules, credited_only)
@@ -81,19 +82,10 @@ def decide(
     confirmed_sats = _sum(confirmed)
     status = _next_status(invoice, received_sats, confirmed_sats, needed_sats, ends_at)
     settling: list[Output] = []
-    tx_hash = invoice.tx_hash
-    paid_at = invoice.paid_at
     if status == InvoiceStatus.PAID:
         settling = settling_outputs(invoice, confirmed, needed_sats)
-    if status == InvoiceStatus.PAID and invoice.status == InvoiceStatus.OPEN:
-        completing = settling[-1]
-        tx_hash = completing.txid
-        paid_at = receipt_time(completing, invoice, now)
-    tolerance = rules.tolerance_percent
-    to_send_sats = missing_sats(status, invoice.amount_sats, received_sats, tolerance)
-    reason = describe_status(
-        status, counting, outputs, confirmed_sats, needed_sats, rules
-    )
+    tx_hash, paid_at = _completion(invoice, settling, now)
+    unapplied_sats = _coming_unapplied_sats(invoice, present, counting, paying)
     return Verdict(
         status=status,
         tx_hash=tx_hash,
@@ -101,13 +93,31 @@ def decide(
         receipts=make_receipts(invoice, paying, settling, now),
         received_sats=received_sats,
         unconfirmed_sats=received_sats - confirmed_sats,
-        missing_sats=to_send_sats,
-        confirmations=_fewest_confirmations(counting, tip_height),
-        reason=reason,
-        coming_unapplied_sats=_coming_unapplied_sats(
-            invoice, present, counting, paying
+        missing_sats=missing_sats(
+            status, invoice.amount_sats, received_sats, tolerance
         ),
+        confirmations=_fewest_confirmations(counting, tip_height),
+        reason=describe_status(
+            status, counting, outputs, confirmed_sats, needed_sats, rules
+        ),
+        coming_unapplied_sats=unapplied_sats,
     )
+
+
+def _completion(
+    invoice: Invoice,
+    settling: Sequence[Output],
+    now: datetime,
+) -> tuple[str | None, datetime | None]:
+    """Returns the txid that completes the payment, and the time when it was received.
+
+    For an open invoice, they are those of the last output in `settling`. Otherwise, or
+    if `settling` is empty, they are the stored ones.
+    """
+    if invoice.status != InvoiceStatus.OPEN or not settling:
+        return invoice.tx_hash, invoice.paid_at
+    last = settling[-1]
+    return last.txid, receipt_time(last, invoice, now)
 
 
 def _paying_outputs(
@@ -146,7 +156,10 @@ def _coming_unapplied_sats(
     counting: Sequence[Output],
     paying: Sequence[Output],
 ) -> int:
-    """Returns the unconfirmed satoshis that will become payments but settle nothing."""
+    """Returns the sum of the unconfirmed outputs that will settle nothing, in satoshis.
+
+    Each of them becomes a payment once it is confirmed.
+    """
     others = set(present) - set(counting) - set(paying)
     return _sum(output for output in others if not was_known(output, invoice))
 

@@ -28,8 +28,8 @@ class Happening:
 def events_since(history: Sequence[Happening], *kinds: str) -> list[Happening]:
     """Returns the events after the last human decision, oldest first.
 
-    If `kinds` are given, returns the events after the last event of these kinds
-    instead. Refunds that a reorganisation undid are left out.
+    If `kinds` are given, returns the events after the last event that has one of these
+    kinds. Refunds that a reorganisation undid are left out.
     """
     since: list[Happening] = []
     for happening in without_undone_refunds(history):

@@ -1,6 +1,7 @@
 """Merges the known outputs of an address with a scan, which is new data about it. Pure.
 
-Also limits the number of unconfirmed outputs, since an explorer can invent such outputs.
+Also limits the number of unconfirmed outputs, since an explorer can invent such
+outputs.
 """
 
 from collections import Counter
@@ -34,7 +35,7 @@ def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Ou
     6. Times in the future are set to `now`. They were stored while our clock was ahead.
     """
     outputs = {output.outpoint: output for output in known_outputs}
-    missing = _missing(known_outputs, scan)
+    missing = _missing_outpoints(known_outputs, scan)
     for sighting in scan.waiting or ():
         old = outputs.get(sighting.outpoint)
         outputs[sighting.outpoint] = _merge_waiting(old, sighting, scan)
@@ -42,6 +43,7 @@ def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Ou
         is_gone = outpoint in missing or output.txid in scan.replaced
         if is_gone and not output.block:
             outputs[outpoint] = _vanish(output, scan)
+    # The blocks come last, since their proof counts more than a mempool (rule 1).
     for sighting in scan.confirmed:
         old = outputs.get(sighting.outpoint)
         outputs[sighting.outpoint] = _merge_confirmed(old, sighting, scan)
@@ -50,20 +52,21 @@ def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Ou
     for outpoint, output in outputs.items():
         replaced_at = replaced_times.get(output.txid, now)
         spent_height = scan.spent.get(outpoint, output.spent_height)
-        merged.append(_corrected(output, replaced_at, spent_height, now))
+        merged.append(_correct(output, replaced_at, spent_height, now))
     return merged
 
 
-def _corrected(
+def _correct(
     output: Output,
     replaced_at: datetime,
     spent_height: int | None,
     now: datetime,
 ) -> Output:
-    """Returns the output with this `spent_height`, and with no time after `now`.
+    """Returns the output with this `spent_height`, and with corrected times.
 
-    It was first seen at `replaced_at` if that is earlier: then an earlier transaction,
-    which this one replaces, was first seen.
+    Times after `now` become `now`. The output counts as first seen at `replaced_at` if
+    that is earlier. It is the time when the replaced transaction was first seen, or
+    `now` if there is none.
     """
     vanished_at = output.vanished_at
     if vanished_at is not None:
@@ -76,18 +79,23 @@ def _corrected(
     )
 
 
-def _missing(known_outputs: Sequence[Output], scan: Scan) -> set[tuple[str, int]]:
-    """Returns the outpoints of known outputs that the mempool no longer shows.
+def _missing_outpoints(
+    known_outputs: Sequence[Output],
+    scan: Scan,
+) -> set[tuple[str, int]]:
+    """Returns the outpoints of known outputs that the mempool does not show.
 
-    Returns none if the mempool was not queried or blocks are unread.
+    Returns an empty set if the mempool was not queried, or if blocks are unread.
     """
     if scan.waiting is None or not scan.absent_is_gone:
         return set()
-    missing = {output.outpoint for output in known_outputs}
-    return missing - {sighting.outpoint for sighting in scan.waiting}
+    known = {output.outpoint for output in known_outputs}
+    shown = {sighting.outpoint for sighting in scan.waiting}
+    return known - shown
 
 
 def _vanish(output: Output, scan: Scan) -> Output:
+    """Returns the output as vanished since the scan, or since earlier if it was already."""
     return replace(
         output,
         vanished_at=output.vanished_at or scan.asked_at,
@@ -95,7 +103,7 @@ def _vanish(output: Output, scan: Scan) -> Output:
     )
 
 
-def _new(sighting: SeenOutput, scan: Scan) -> Output:
+def _new_output(sighting: SeenOutput, scan: Scan) -> Output:
     return Output(
         sighting.txid,
         sighting.vout,
@@ -108,14 +116,15 @@ def _merge_waiting(old: Output | None, sighting: SeenOutput, scan: Scan) -> Outp
     """Returns the output as the mempool shows it. `old` is its known state or None."""
     if old is None:
         return replace(
-            _new(sighting, scan),
+            _new_output(sighting, scan),
             inputs=sighting.inputs,
             feerate=sighting.feerate,
             seen_waiting=True,
         )
-    # The output's block may have been read during the request to the mempool.
+    # A block may have been read during the request to the mempool, and have set the time.
     old = replace(old, first_seen_at=min(old.first_seen_at, scan.asked_at))
-    if old.block or old.replaced_height is not None:
+    is_decided_by_block = old.block is not None or old.replaced_height is not None
+    if is_decided_by_block:
         return old
     return replace(
         old,
@@ -129,7 +138,7 @@ def _merge_waiting(old: Output | None, sighting: SeenOutput, scan: Scan) -> Outp
 def _merge_confirmed(old: Output | None, sighting: SeenOutput, scan: Scan) -> Output:
     """Returns the output as a block confirms it. `old` is its known state or None."""
     return replace(
-        old or _new(sighting, scan),
+        old or _new_output(sighting, scan),
         amount_sats=sighting.amount_sats,
         block=sighting.block,
         position=sighting.position,
@@ -140,10 +149,10 @@ def _merge_confirmed(old: Output | None, sighting: SeenOutput, scan: Scan) -> Ou
 
 
 def _replaced_times(known_outputs: Sequence[Output], scan: Scan) -> dict[str, datetime]:
-    """Returns when transactions were first seen that the scan's transactions replace.
+    """Returns for each new transaction when the one that it replaces was first seen.
 
-    The keys are the txids of the new transactions. If a new transaction replaces
-    several old ones, its value is the time when the earliest of them was first seen.
+    The keys are the txids of the scan's transactions that replace others. If one
+    replaces several, its value is the time when the earliest of them was first seen.
     """
     old = [output for output in known_outputs if output.inputs and not output.block]
     new = [*(scan.waiting or ()), *scan.confirmed]
@@ -154,13 +163,13 @@ def _replaced_times(known_outputs: Sequence[Output], scan: Scan) -> dict[str, da
     inputs_by_txid = {output.txid: output.inputs for output in new}
     replaced_times: dict[str, datetime] = {}
     for txid, inputs in inputs_by_txid.items():
-        conflicting: set[str] = set()
+        conflicting_txids: set[str] = set()
         for coin in inputs:
-            conflicting |= spenders.get(coin, set())
-        conflicting.discard(txid)
+            conflicting_txids |= spenders.get(coin, set())
+        conflicting_txids.discard(txid)
         times = [
             first_seen[old_txid]
-            for old_txid in conflicting
+            for old_txid in conflicting_txids
             if new_sats[txid] >= old_sats[old_txid]
         ]
         if times:
@@ -195,7 +204,7 @@ def _sats_by_txid(outputs: Sequence[SeenOutput]) -> Counter[str]:
 
 
 def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
-    """Returns the outputs to store, a part of `outputs`.
+    """Returns those of `outputs` that are stored, in the same order.
 
     All outputs in blocks are stored. An explorer can invent any number of unconfirmed
     and of vanished outputs, so at most MOST_KEPT of each of these two kinds are stored.

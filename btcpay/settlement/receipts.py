@@ -13,10 +13,10 @@ def settling_outputs(
     confirmed: Sequence[Output],
     needed_sats: int,
 ) -> list[Output]:
-    """Returns the outputs that pay the invoice, in the order of the chain.
+    """Returns the outputs in `confirmed` that pay the invoice, in the same order.
 
     For an open invoice, these are the first outputs whose sum reaches `needed_sats`.
-    For others, these are the outputs that settled the invoice already. `confirmed` are
+    For others, these are the outputs that settle the invoice already. `confirmed` are
     the outputs that came in time and have enough confirmations, in the order of the
     chain.
     """
@@ -73,4 +73,5 @@ def receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:
     """
     if output.block is None:
         return now
-    return min(max(output.block.mined_at, invoice.created_at), now)
+    not_before_invoice = max(output.block.mined_at, invoice.created_at)
+    return min(not_before_invoice, now)

@@ -51,7 +51,7 @@ class Outcome:
 
     `changes` are the outputs to store, each as it was and as it is now. `forgotten` are
     known outputs to delete. `payments` are the payments to store. `settling` are the
-    txids of existing payments that settle the invoice from now on.
+    txids of stored payments that settle the invoice from now on.
     """
 
     verdict: Verdict
@@ -71,8 +71,8 @@ def settle(
     """Returns the changes that a scan (new data about the invoice's address) causes.
 
     1. If the mempool's list may be incomplete (`scan.is_cut`), outputs that are missing
-       from it do not count as vanished, and the invoice does not expire. Both hold until
-       a day after its deadline.
+       from it do not count as vanished, and the invoice does not expire. Both rules end
+       a day after the invoice's deadline.
     2. The known outputs are merged with the scan.
     3. The number of outputs in no block is limited.
     4. The invoice stays open while the outputs that came in time, including those that
@@ -100,18 +100,18 @@ def settle(
 
 
 def _new_payments(credited: Sequence[Output], verdict: Verdict) -> list[Receipt]:
-    """Returns the payments that do not exist yet.
+    """Returns the payments in the verdict that are not stored yet.
 
-    `credited` are the outputs that belong to existing payments.
+    `credited` are the outputs that belong to stored payments.
     """
     existing = {output.txid for output in credited}
     return [receipt for receipt in verdict.receipts if receipt.txid not in existing]
 
 
 def _newly_settling_txids(credited: Sequence[Output], verdict: Verdict) -> list[str]:
-    """Returns the txids of existing payments that settle the invoice only from now on.
+    """Returns the txids of stored payments that settle the invoice only from now on.
 
-    `credited` are the outputs that belong to existing payments.
+    `credited` are the outputs that belong to stored payments.
     """
     not_settling = {output.txid for output in credited if not output.settles}
     return [
@@ -122,7 +122,7 @@ def _newly_settling_txids(credited: Sequence[Output], verdict: Verdict) -> list[
 
 
 def _was_held_long_enough(invoice: Invoice, scan: Scan) -> bool:
-    """True if the expiry was delayed by HELD_AT_MOST because the mempool's list was incomplete."""
+    """True if the scan is so late that the expiry must not be delayed any longer."""
     if invoice.expires_at is None:
         return False
     return scan.asked_at - HELD_AT_MOST >= invoice.expires_at
@@ -133,9 +133,9 @@ def _changes(
     merged: Sequence[Output],
     kept_outpoints: Set[tuple[str, int]],
 ) -> list[Change]:
-    """Returns the outputs that changed, including new outputs that are kept.
+    """Returns the changes of known outputs, and the new outputs that are stored.
 
-    New outputs whose outpoint is not in `kept_outpoints` are left out.
+    These are the new outputs whose outpoints are in `kept_outpoints`.
     """
     known = {output.outpoint: output for output in known_outputs}
     changes = []
@@ -153,9 +153,10 @@ def _is_held(
     scan: Scan,
     rules: Rules,
 ) -> bool:
-    """True if the outputs that came in time reach the amount, so that the expiry must wait.
+    """True if the invoice must not expire, since outputs that came in time may pay it.
 
-    Outputs that vanished recently count too, since they may return.
+    That is so if their sum reaches the amount. Outputs that vanished recently count
+    too, since they may return.
     """
     in_time = [output for output in outputs if came_in_time(output, invoice)]
     sum_sats = sum(
@@ -165,14 +166,15 @@ def _is_held(
 
 
 def _may_pay(output: Output, scan: Scan, rules: Rules) -> bool:
-    """False if the output was replaced, or has been missing for too long.
+    """True unless the output was replaced, or has been missing for too long.
 
-    An explorer may have dropped a transaction that other nodes keep and miners will
-    mine. So a shorter absence does not matter.
+    A shorter absence does not matter: an explorer may have dropped a transaction that
+    other nodes keep and miners will mine.
     """
     if output.vanished_at is None:
         return True
     if output.replaced_height is not None:
         return False
     absent_for = scan.asked_at - output.vanished_at
-    return absent_for <= timedelta() or absent_for < rules.gone_after
+    has_just_vanished = absent_for <= timedelta()  # even if `gone_after` is zero
+    return has_just_vanished or absent_for < rules.gone_after
