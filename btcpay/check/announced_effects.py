@@ -12,10 +12,10 @@ from btcpay.values.money import MAX_MONEY_SATS
 
 
 class Effect(NamedTuple):
-    """The effect of a transaction on an invoice's earlier unconfirmed outputs.
+    """The effect of a new transaction on an invoice's earlier unconfirmed outputs.
 
-    `remaining` are the outputs of other transactions that can still be mined.
-    `lost_txids` are the transactions that can no longer be mined.
+    `remaining` are the outputs of earlier transactions that can still be mined.
+    `lost_txids` are the earlier transactions that can no longer be mined.
     """
 
     remaining: list[SeenOutput]
@@ -23,7 +23,10 @@ class Effect(NamedTuple):
 
 
 def effect_on(waiting: Sequence[SeenOutput], tx: BlockContents) -> Effect:
-    """Returns the effect of the transaction on the unconfirmed outputs `waiting`."""
+    """Returns the effect of the transaction on the unconfirmed outputs `waiting`.
+
+    An earlier transaction can no longer be mined if `tx` spends one of its inputs.
+    """
     effect = Effect([], set())
     own_txid = hash_to_hex(tx.txids[0])
     for output in waiting:

@@ -58,9 +58,9 @@ class Announcements:
         """Waits for `seconds`, and applies the transactions that are announced meanwhile.
 
         `wait` sleeps for the given seconds, and returns True if the program must stop.
-        Then this method returns True at once; otherwise it returns False at the end.
+        If so, this method returns True at once; otherwise it returns False at the end.
         `after_news` is called after each attempt to apply announced transactions. After
-        a database error no more of them are applied during this pause.
+        a database error, none is applied for the rest of the pause.
         """
         end_s = time.monotonic() + seconds
         while True:
@@ -89,23 +89,23 @@ class Announcements:
     def collect(self) -> bool:
         """Collects announced transactions. Returns True if one of them matches an invoice.
 
-        Then `apply` has work to do. Also turns the listener on if an invoice's page was
-        open in the last ten minutes, and off if none was.
+        If so, `apply` has work to do. This method also turns the listener on if an
+        invoice's page was open in the last ten minutes, and off if none was.
         """
         after_ms = to_ms(self.now() - CLOSED_LATELY)
         pages = self.db.rows(mempool_watch.ASKED, after=after_ms)
         self.listener.listen(bool(pages))
         if not self._unapplied:
             announced = self.listener.take()
-            if announced and _matches(self.db, announced):
+            if announced and _scripts_of_matches(self.db, announced):
                 self._unapplied = announced
         return bool(self._unapplied)
 
     def apply(self, report: Report) -> None:
-        """Applies all announced transactions to the invoices that they match.
+        """Collects announced transactions, and applies them to the invoices that they match.
 
-        A transaction that cannot be applied, for example a forged one, does not count as
-        a failure of the run. Changed statuses are added to the report.
+        A transaction that cannot be applied, for example a forged one, does not count
+        as a failure of the run. Changed statuses are added to the report.
         """
         if self.collect():
             try:
@@ -118,7 +118,8 @@ class Announcements:
         # A failure in `report` makes the run fail. A forged transaction must not do so,
         # so only the new statuses are copied from this report.
         scratch = Report()
-        for invoice_id, script in _matches(self.db, self._unapplied).items():
+        scripts = _scripts_of_matches(self.db, self._unapplied)
+        for invoice_id, script in scripts.items():
             try:
                 self._apply(invoice_id, script, scratch)
             except BadRow:  # one damaged row must not block the other invoices
@@ -130,10 +131,10 @@ class Announcements:
     def _apply(self, invoice_id: str, script: bytes, report: Report) -> None:
         """Applies the announced transactions to one invoice, in order. Raises BadRow.
 
-        Each is applied as if a mempool had shown it. Unconfirmed outputs whose inputs
-        it spends are then missing, but only if the listener confirms this replacement.
-        All other unconfirmed outputs stay, since peers do not announce a transaction
-        twice.
+        Each transaction is applied as if a mempool had shown it. Unconfirmed outputs of
+        transactions that it replaces are missing in this mempool. If the listener does
+        not confirm the replacement, the transaction is skipped. All other unconfirmed
+        outputs stay, since peers do not announce a transaction twice.
         """
         waiting = self._waiting_outputs(invoice_id)
         for announced_tx in self._unapplied:
@@ -191,8 +192,11 @@ def open_announcements(
     return None
 
 
-def _matches(db: Database, announced: Sequence[AnnouncedTx]) -> dict[str, bytes]:
-    """Returns the script that the transactions pay, by the id of each invoice that they match.
+def _scripts_of_matches(
+    db: Database,
+    announced: Sequence[AnnouncedTx],
+) -> dict[str, bytes]:
+    """Returns the script of each invoice that the transactions match, by invoice id.
 
     The script is empty if the invoice only loses an unconfirmed payment.
     """

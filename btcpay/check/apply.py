@@ -12,6 +12,7 @@ from btcpay.check.settlements import Settlement, history_of, news_of, settle_sca
 from btcpay.check.store import add_payments, store_outputs
 from btcpay.invoices.attention import update_attentions
 from btcpay.invoices.history import End, finish
+from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BeyondMoney
@@ -34,12 +35,13 @@ def try_apply(
 ) -> set[str]:
     """Stores the changes that the scans cause, with `apply`.
 
-    Returns the ids of the invoices whose changes could not be stored. A scan is new
-    data about an invoice's address. `scans` is by invoice id. Each changed status and
-    each failure is added to the report. An error in one invoice does not stop the
-    others: if the database transaction for all of them fails, each half is tried in a
-    transaction of its own. An error is raised only if the connection to the database is
-    lost.
+    A scan is new data about an invoice's address. `scans` has the scans by invoice id.
+    Returns the ids of the invoices whose changes could not be stored. Each changed
+    status and each failure is added to the report.
+
+    An error in one invoice does not stop the others: if the database transaction for
+    all of them fails, each half is tried in a transaction of its own. An error is
+    raised only if the connection to the database is lost.
     """
     if not scans:
         return set()
@@ -48,19 +50,30 @@ def try_apply(
     except Exception as error:  # noqa: BLE001 - the edge of the loops over invoices
         if db.has_lost_connection:
             raise
-        if len(scans) == 1:
-            (invoice_id,) = scans
-            _report_failure(invoice_id, error, report)
-            return {invoice_id}
-        log.warning("%d invoices are settled by halves: %s", len(scans), error)
-        failed: set[str] = set()
-        for half in _halves(scans):
-            failed |= try_apply(db, settings, half, now, report)
-        return failed
+        if len(scans) > 1:
+            log.warning("%d invoices are settled by halves: %s", len(scans), error)
+            return _try_halves(db, settings, scans, now, report)
+        (invoice_id,) = scans
+        _report_failure(invoice_id, error, report)
+        return {invoice_id}
     for settlement in settlements:
         if settlement.has_ended:
             report.new_statuses[settlement.row.id] = settlement.outcome.verdict.status
     return set()
+
+
+def _try_halves(
+    db: Database,
+    settings: Settings,
+    scans: Mapping[str, Scan],
+    now: datetime,
+    report: Report,
+) -> set[str]:
+    """Does the work of `try_apply` for each half of the scans, one after the other."""
+    failed: set[str] = set()
+    for half in _halves(scans):
+        failed |= try_apply(db, settings, half, now, report)
+    return failed
 
 
 def _report_failure(invoice_id: str, error: Exception, report: Report) -> None:
@@ -88,17 +101,18 @@ def apply(
 ) -> list[Settlement]:
     """Stores all changes that the scans cause, in one database transaction.
 
-    Returns a `Settlement` for each invoice, with the changes. Any error rolls all of
-    them back. Raises BeyondMoney if outputs of the mempool would make a balance exceed
-    21 million bitcoin. Outputs that a block proves never raise this error.
+    Returns a `Settlement` for each invoice, with its changes. Any error rolls all
+    changes back. Raises BeyondMoney if outputs of the mempool would make a balance
+    exceed 21 million bitcoin. Outputs that a block proves never raise this error.
     """
     ids: list[Values] = [{"id": id} for id in scans]
-    is_bounded = any(scan.waiting is not None for scan in scans.values())
+    # Only a mempool can invent outputs. Changes that blocks prove must be stored.
+    has_mempool_data = any(scan.waiting is not None for scan in scans.values())
     with db.write():
         rows = at_once.rows(db, invoices.WHOLE, ids)
         balances.lock(db, *(row.merchant_id for row in rows))
         settlements = settle_scans(db, settings, scans, now)
-        with balances.update_balances(db, scans, is_bounded):
+        with balances.update_balances(db, scans, bounded=has_mempool_data):
             store_outputs(db, settlements)
             new_payments = add_payments(db, settlements, now)
         payments = group_by(new_payments, lambda payment: payment.address_invoice_id)
@@ -107,13 +121,24 @@ def apply(
         _note_covered(db, settlements, now)
         ends = [_end(settlement) for settlement in settlements if settlement.has_ended]
         finish(db, ends, now)
-        news = {}
-        for settlement in settlements:
-            if settlement.has_changed:
-                id = settlement.row.id
-                news[id] = news_of(settlement, payments[id])
-        update_attentions(db, settings, news, now)
+        update_attentions(db, settings, _news_by_invoice(settlements, payments), now)
     return settlements
+
+
+def _news_by_invoice(
+    settlements: Sequence[Settlement],
+    payments: Mapping[str, Sequence[Payment]],
+) -> dict[str, list[News]]:
+    """Returns the events about each invoice that has changed, by invoice id.
+
+    `payments` are the new payments by invoice id.
+    """
+    news: dict[str, list[News]] = {}
+    for settlement in settlements:
+        if settlement.has_changed:
+            id = settlement.row.id
+            news[id] = news_of(settlement, payments[id])
+    return news
 
 
 def _record_history(
@@ -122,7 +147,10 @@ def _record_history(
     payments: Mapping[str, Sequence[Payment]],
     now: datetime,
 ) -> None:
-    """Adds the changes to the invoices' histories. `payments` are the new ones, by invoice."""
+    """Adds the changes to the invoices' histories.
+
+    `payments` are the new payments by invoice id.
+    """
     entries: list[Values] = []
     for settlement in settlements:
         entries += history_of(settlement, payments[settlement.row.id], now)

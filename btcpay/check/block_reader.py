@@ -23,6 +23,7 @@ from btcpay.check.store_block import FetchedBlock, store_block
 from btcpay.http.deadline import run_in_thread
 from btcpay.invoices.part_work import Work, note_failure
 from btcpay.prices.price import Prices
+from btcpay.proofs.block import ProvenBlock
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.times import from_ms, to_ms
@@ -95,9 +96,10 @@ class BlockReader:
         except OutOfQuota as error:
             log.warning("not every block is read: %s", error)
         finally:
-            report.blocks_behind = self.db.get(blocks.UNREAD)[0]
+            unread_count, _ = self.db.get(blocks.UNREAD)
+            report.blocks_behind = unread_count
             per_hour = self.settings.explorer_calls_per_hour
-            report.hours_behind = hours_to_read(report.blocks_behind, per_hour)
+            report.hours_behind = hours_to_read(unread_count, per_hour)
         if skipped.errors:
             raise skipped.errors[0]
 
@@ -108,22 +110,23 @@ class BlockReader:
         """
         end_s = time.monotonic() + MOST_S
         order = blocks.NEWEST
-        ahead = 1  # number of blocks that are fetched at the same time
-        fetches: dict[str, Future[FetchedBlock]] = {}
+        concurrency = 1  # number of blocks that are fetched at the same time
+        fetches: dict[str, Future[FetchedBlock]] = {}  # by hash
         while skipped.in_a_row < MOST_SKIPPED:
-            rows = self._due(order, skipped.hashes, ahead)
+            rows = self._due(order, skipped.hashes, concurrency)
             if not rows or time.monotonic() > end_s:
                 return
             row = rows[0]
             if not self._may_read(row):
                 return
-            fetches = self._fetch_ahead(rows, fetches, round_robin=ahead > 1)
+            fetches = self._fetch_ahead(rows, fetches, round_robin=concurrency > 1)
             fetch = fetches.pop(row.hash)
             self._read_or_skip(row, fetch, skipped, report)
+            # From the second block on, in the order of `read_all`'s steps 2 and 3.
             order = blocks.OLDEST
             if skipped.hashes:
                 order = blocks.NEWEST
-            ahead = self.sources.concurrency
+            concurrency = self.sources.concurrency
 
     def _read_or_skip(
         self,
@@ -155,7 +158,7 @@ class BlockReader:
         skipped: Collection[str],
         most: int,
     ) -> list[Block]:
-        """Returns the first `most` due blocks that this run has not skipped."""
+        """Returns up to `most` due blocks in this order, without those in `skipped`."""
         limit = len(skipped) + most
         rows = self.db.rows(order, now=to_ms(self.now()), limit=limit)
         due = [row for row in rows if row.hash not in skipped]
@@ -167,13 +170,18 @@ class BlockReader:
         fetches: Mapping[str, Future[FetchedBlock]],
         round_robin: bool,
     ) -> dict[str, Future[FetchedBlock]]:
-        """Returns the fetch of each block, by hash. Starts those that `fetches` lacks."""
-        ahead: dict[str, Future[FetchedBlock]] = {}
+        """Returns a running fetch for each block, by hash.
+
+        It is that of `fetches`, or a new one if `fetches` has none.
+        """
+        running: dict[str, Future[FetchedBlock]] = {}
         for row in rows:
-            ahead[row.hash] = fetches.get(row.hash) or self._fetch(row, round_robin)
-        return ahead
+            running[row.hash] = fetches.get(row.hash) or self._fetch(row, round_robin)
+        return running
 
     def _fetch(self, row: Block, round_robin: bool = False) -> Future[FetchedBlock]:
+        """Starts to fetch a block in a new thread. `round_robin` is that of `Pool.ask`."""
+
         def fetch_from(source: BlockSource) -> FetchedBlock:
             return FetchedBlock(fetch_proven_block(source, row.hash), source.host)
 
@@ -193,7 +201,8 @@ class BlockReader:
     def _set_aside(self, row: Block, error: Exception, report: Report) -> None:
         """Skips a block for a minute after an unexpected error, such as lack of memory.
 
-        Until it is read, payments in it are not found, and no run counts as complete.
+        Until the block is read, payments in it are not found, and no run counts as
+        complete.
         """
         now = self.now()
         work = Work(part_work.CORE, "block", row.height)
@@ -222,19 +231,28 @@ class BlockReader:
                 for work in works:
                     note_failure(self.db, work, error, self.now())
                 continue
-            now = self.now()
-            part_matches = part_matches_of(self.db, height, block, now)
-            prices = self._prices(row, are_needed=bool(part_matches))
-            work_on_block(
-                self.db,
-                self.settings,
-                part_matches,
-                height,
-                block,
-                prices,
-                now,
-            )
-            forget_others(self.db, works, part_matches)
+            self._repeat_part_work(row, block, works)
+
+    def _repeat_part_work(
+        self,
+        row: Block,
+        block: ProvenBlock,
+        works: Sequence[Work],
+    ) -> None:
+        """Makes the parts do their work on a block that was fetched again for `works`."""
+        now = self.now()
+        part_matches = part_matches_of(self.db, row.height, block, now)
+        prices = self._prices(row, are_needed=bool(part_matches))
+        work_on_block(
+            self.db,
+            self.settings,
+            part_matches,
+            row.height,
+            block,
+            prices,
+            now,
+        )
+        forget_others(self.db, works, part_matches)
 
     def _prices(self, row: Block, are_needed: bool) -> Mapping[str, Decimal]:
         """Returns the prices of one bitcoin by currency.
@@ -254,10 +272,10 @@ class BlockReader:
         The newest block may always be read. For others, enough calls per minute must be
         left for headers and the mempool.
         """
-        allowance = self.sources.allowance()
         is_newest = row.height == blocks.tip_height(self.db)
         if is_newest:
             return True
+        allowance = self.sources.allowance()
         full_rate = allowance.per_hour / 60
         return allowance.minutely > full_rate / KEPT_PART
 
@@ -279,7 +297,7 @@ class BlockReader:
         part_matches = part_matches_of(self.db, row.height, block, now)
         is_paying = bool(part_matches or paid_invoices(self.db, block))
         prices = self._prices(row, are_needed=is_paying)
-        failed = store_block(
+        failed_ids = store_block(
             self.db,
             self.settings,
             row,
@@ -289,7 +307,7 @@ class BlockReader:
             now,
             report,
         )
-        if failed is None:
+        if failed_ids is None:  # another run has read the block meanwhile
             return True
         report.blocks_read += 1
         work_on_block(
@@ -301,4 +319,4 @@ class BlockReader:
             prices,
             now,
         )
-        return not failed
+        return not failed_ids

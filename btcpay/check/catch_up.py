@@ -63,7 +63,7 @@ class CatchUp(BlockReader):
     def follow(self, report: Report) -> bool:
         """Stores new headers and reads their blocks. Returns True if the tip is known.
 
-        Returns False if no source has shown its tip in this run, or if there is no
+        The tip is not known if no source has shown it in this run, or if there is no
         merchant yet. The results and failures are written to the report.
         """
         stuck_before = report.stuck_reason
@@ -123,7 +123,7 @@ class CatchUp(BlockReader):
     def note_read(self, report: Report) -> None:
         """Stores `report.read_at`, the time up to which every block is read.
 
-        The invoices' pages show it. Does nothing if it is None.
+        The invoices' pages show this time. Does nothing if it is None.
         """
         if report.read_at:
             with self.db.unforced():
@@ -146,7 +146,8 @@ class CatchUp(BlockReader):
         # old, so the corrected time is used.
         now = self._now()
         if is_at_stake(self.db, now):
-            if self.db.get(blocks.UNREAD)[0] > MANY:
+            unread_count, _ = self.db.get(blocks.UNREAD)
+            if unread_count > MANY:
                 self._skip_before_the_first_invoice(now)
             self.read_all(report)
         else:
@@ -158,8 +159,8 @@ class CatchUp(BlockReader):
     def _skip_before_the_first_invoice(self, now: datetime) -> None:
         """Marks blocks that are older than the first invoice as not to be read.
 
-        It is needed after a long time without checks. Nothing is skipped if the first
-        invoice is later than `now`, since then the clock was wrong.
+        This saves time after a long time without checks. Nothing is skipped if the
+        first invoice is later than `now`, since then the clock was wrong.
         """
         first_ms = first_needed_ms(self.db)
         if first_ms is None or from_ms(first_ms) > now:
@@ -180,13 +181,15 @@ class CatchUp(BlockReader):
         """Returns why the stored chain is probably incomplete; empty if it is not."""
         top = self.db.get(blocks.TOP)
         now = self.now()
-        age = now - from_ms(top.mined_ms)
-        quiet = max(age, self.record.silence(self.db, top.hash, self.mark()))
-        claim = follower.unread_blocks_elsewhere(quiet > QUIET)
+        # Two measures, since the clock of this machine or of the miner may be wrong.
+        by_block = now - from_ms(top.mined_ms)
+        by_record = self.record.silence(self.db, top.hash, self.mark())
+        quiet_for = max(by_block, by_record)
+        claim = follower.unread_blocks_elsewhere(quiet_for > QUIET)
         if claim:
             return claim
-        if self.settings.network.stands_still(now - quiet, now):
-            return f"no block has come for {quiet // timedelta(minutes=1)} minutes"
+        if self.settings.network.stands_still(now - quiet_for, now):
+            return f"no block has come for {quiet_for // timedelta(minutes=1)} minutes"
         return ""
 
     def settle_deep(self, report: Report) -> None:
@@ -227,9 +230,9 @@ class CatchUp(BlockReader):
 
         Does nothing while blocks are unread or the chain may be incomplete. If there
         are explorers (`has_mempool`), an invoice usually expires after a query of the
-        mempool for its address. So if there are explorers, this method expires only
-        invoices that have waited for such a query longer than HELD_AT_MOST. The same
-        delay applies if only one of several sources has shown the tip.
+        mempool for its address. So this method then expires only invoices that have
+        waited for such a query longer than HELD_AT_MOST. The same delay applies if only
+        one of several sources has shown the tip.
 
         The deadline must have passed both by the newest block's time and by this
         machine's clock, since a miner can set a block's time ahead. If this machine's

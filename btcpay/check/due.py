@@ -94,6 +94,7 @@ def due_look(
     if _is_resting(invoice, now):
         return None
     is_own = per_hour >= OWN_PER_HOUR
+    # In the order of their priority: the first one that is due is returned.
     looks = [_look_for_deadline(invoice, gone_after, now)]
     if is_own or now - invoice.checked_at >= AGAIN:
         looks.append(_look_for_page(invoice, is_own, now))
@@ -135,7 +136,8 @@ def _look_for_deadline(
         return None
     near_at = invoice.expires_at - BEFORE_DEADLINE
     if now < invoice.expires_at:
-        if invoice.opened_at > NEVER and invoice.checked_at < near_at:
+        was_opened = invoice.opened_at > NEVER
+        if was_opened and invoice.checked_at < near_at:
             return DueLook(invoice, Reason.ENDING, near_at)
         return None
     if invoice.checked_at < invoice.expires_at:
@@ -151,20 +153,24 @@ def _look_for_page(
     is_own: bool,
     now: datetime,
 ) -> DueLook | None:
-    """Returns a look while the page is open, and one after it was closed; else None."""
+    """Returns the look for the invoice's page; None if none is due.
+
+    Looks are due while the page is open, and one more after it was closed.
+    """
     expects_money = invoice.status == InvoiceStatus.OPEN and not invoice.is_covered
     was_opened = invoice.opened_at != NEVER
     if not expects_money or not was_opened:
         return None
-    at = invoice.waits_since
+    due_at = invoice.waits_since
     if is_waiting(invoice, now):
-        open_for = at - invoice.opened_at
+        open_for = due_at - invoice.opened_at
         if open_for > HOUR and not is_own:
-            at += _pause(open_for)
-        return DueLook(invoice, Reason.PAGE, at)
+            due_at += _pause(open_for)
+        return DueLook(invoice, Reason.PAGE, due_at)
     was_closed_lately = now - invoice.asked_at <= CLOSED_LATELY
-    if was_closed_lately and at <= invoice.asked_at + MINUTE:
-        return DueLook(invoice, Reason.PAGE, at)
+    was_checked_since = due_at > invoice.asked_at + MINUTE
+    if was_closed_lately and not was_checked_since:
+        return DueLook(invoice, Reason.PAGE, due_at)
     return None
 
 

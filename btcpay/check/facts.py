@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from btcpay.bitcoin.tx import Outpoint, parse_tx
-from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex, ser_uint32
+from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex
 from btcpay.invoices.status import inputs_of
 from btcpay.prices.price import Prices
 from btcpay.proofs.block import ProvenBlock
@@ -40,7 +40,7 @@ def facts_of(
     network: str,
     height: int,
     block: ProvenBlock,
-    new: Callable[[], Scan],
+    new_scan: Callable[[], Scan],
 ) -> dict[str, Scan]:
     """Returns a scan for each invoice that the block concerns, by invoice id.
 
@@ -51,14 +51,14 @@ def facts_of(
     3. the unconfirmed payments that can no longer be mined, because the block spends
        their inputs.
 
-    `new` makes an empty scan.
+    `new_scan` makes an empty scan.
     """
-    scans: dict[str, Scan] = defaultdict(new)
-    place = Block(height, block.hash, block.mined_at)
+    scans: dict[str, Scan] = defaultdict(new_scan)
+    mined_in = Block(height, block.hash, block.mined_at)
     spent = block.contents.spent_outpoints
     for row in paid_invoices(db, block):
         script = bytes.fromhex(row.script)
-        _add_paid(scans[row.id], script, place, block, network)
+        _add_paid(scans[row.id], script, mined_in, block, network)
     for coin in _spent_coins(db, spent):
         scan = scans[coin.invoice_id]
         scan.spent[coin.txid, coin.vout] = height
@@ -89,25 +89,36 @@ def paid_invoices(db: Database, block: ProvenBlock) -> list[Invoice]:
 def _add_paid(
     scan: Scan,
     script: bytes,
-    place: Block,
+    mined_in: Block,
     block: ProvenBlock,
     network: str,
 ) -> None:
-    """Adds the block's outputs to this script to the scan, with proofs of inclusion."""
-    # A transaction is parsed only once, even if several of its outputs pay the script.
+    """Adds the block's outputs to this script to the scan, with proofs of inclusion.
+
+    `mined_in` and `block` are the same block.
+    """
+    # By position. A transaction is parsed only once, even if several of its outputs pay
+    # the script.
     inputs: dict[int, tuple[str, ...]] = {}
     for position, vout, amount_sats in block.contents.outputs_by_script[script]:
         txid = block.txid(position)
         if position not in inputs:
             inputs[position] = _inputs_at(block, position)
-        output = SeenOutput(txid, vout, amount_sats, place, position, inputs[position])
+        output = SeenOutput(
+            txid,
+            vout,
+            amount_sats,
+            block=mined_in,
+            position=position,
+            inputs=inputs[position],
+        )
         scan.confirmed.append(output)
         outpoint = Outpoint(txid, vout)
         if outpoint.raw in block.contents.spent_outpoints:
-            scan.spent[txid, vout] = place.height
+            scan.spent[txid, vout] = mined_in.height
         if txid not in scan.proofs:
             evidence = block.evidence(position)
-            document = to_document(evidence, txid, script, network, 1)
+            document = to_document(evidence, txid, script, network, confirmations=1)
             scan.proofs[txid] = json.dumps(document)
 
 
@@ -128,9 +139,9 @@ def conflicting_outputs(
 ) -> list[Output]:
     """Returns stored unconfirmed outputs whose transaction cannot be mined any more.
 
-    Another transaction has spent one of its inputs. `spent` has the spent outpoints, 36
-    bytes each. `txids` are the transactions that spent them; their own outputs are left
-    out.
+    Such a transaction has an input that another one has spent. `spent` has the spent
+    outpoints, 36 bytes each. `txids` are the transactions that spent them; outputs of
+    these transactions are left out.
     """
     conflicting: list[Output] = []
     for invoice in db.rows(mempool_watch.WITH_INPUTS):
@@ -169,23 +180,25 @@ def spends_of(block: ProvenBlock) -> bytes:
     They are stored while an earlier block is unread: that block may contain a payment
     to us which this block spends.
     """
-    return b"".join(
-        outpoint[:KEY_BYTES] + outpoint[32:]
-        for outpoint in block.contents.spent_outpoints
-    )
+    return b"".join(map(_spend_key, block.contents.spent_outpoints))
+
+
+def _spend_key(outpoint: bytes) -> bytes:
+    """Returns the start of the txid, and the vout (4 bytes), of a serialized outpoint."""
+    return outpoint[:KEY_BYTES] + outpoint[32:]
 
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
-    """Marks blocks that spend one of these coins as unread, so that they are read again.
+    """Marks later blocks that spend one of these coins as unread.
 
-    The blocks were read before the block that created the coin, so the spend was not
-    recognised.
+    They were read before the block that created the coins, so the spend was not
+    recognised. The next run reads them again.
     """
     keys = []
     heights = []
     for coin in coins:
-        txid_start = hash_from_hex(coin.txid)[:KEY_BYTES]
-        keys.append(txid_start + ser_uint32(coin.vout))
+        outpoint = Outpoint(coin.txid, coin.vout)
+        keys.append(_spend_key(outpoint.raw))
         if coin.block:
             heights.append(coin.block.height)
     if not heights:

@@ -32,7 +32,8 @@ def renew_and_erase(
     The scheduled work is that of the parts (optional plug-ins). Neither this work nor a
     deletion can be undone. The clock may be years off if the machine booted without a
     network, so the block sources must confirm its time. If they do not, the reason is
-    stored in `report.doubt`. `mark` is a text of `boot_mark`.
+    stored in `report.doubt`. `mark` is what `boot_mark` (btcpay/values/times.py)
+    returns now.
     """
     if not report.has_tip or report.clock_ahead_s or report.stuck_reason:
         return

@@ -61,9 +61,12 @@ def watched_invoices(
         rows += db.rows(mempool_watch.ENDING, before=ends_before_ms)
         rows += db.rows(mempool_watch.EXPECTING)
     by_id = {row.id: row for row in rows}
+    # Outputs that vanished earlier do not matter any more. The query excludes the limit.
     vanished_since = now - 2 * settings.network.gone_after
-    vanished_after = to_ms(vanished_since) - 1
-    keys: list[Values] = [{"id": id, "vanished_after": vanished_after} for id in by_id]
+    vanished_after_ms = to_ms(vanished_since) - 1
+    keys: list[Values] = []
+    for id in by_id:
+        keys.append({"id": id, "vanished_after": vanished_after_ms})
     outputs = at_once.rows(db, mempool_watch.UNSETTLED, keys)
     unsettled = group_by(outputs, lambda output: output.invoice_id)
     watched = []
@@ -124,10 +127,11 @@ def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> 
     per_hour = settings.explorer_calls_per_hour
     for minutes in range(AHEAD_MIN):
         look = due_look(invoice, gone_after, per_hour, now + minutes * MINUTE)
-        if look and minutes:
-            return f"in {minutes} min: {look.reason}"
-        if look:
+        if look is None:
+            continue
+        if minutes == 0:
             return f"the next check: {look.reason}"
+        return f"in {minutes} min: {look.reason}"
     if invoice.status != InvoiceStatus.OPEN or invoice.is_covered:
         return "not until more money comes"
     return "when somebody opens its page, or its deadline is near"

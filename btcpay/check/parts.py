@@ -1,9 +1,9 @@
-"""Runs the block work of parts (optional plug-ins) after that of the core (other code).
+"""Runs the work of parts (optional plug-ins) on blocks.
 
 1. For each block, each part returns the data in the block that it needs. If a part
    fails to do so, its work on the block is stored for a later run.
 2. The work is stored as planned, in the database transaction that marks the block as
-   read or removes it from the chain.
+   read, or removes it from the chain.
 3. Afterwards the work is done, in a separate database transaction for each part. If
    that transaction fails, the work is retried in a later run.
 
@@ -14,6 +14,7 @@ from removed blocks before it processes another block.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
 from btcpay import hooks
@@ -72,8 +73,8 @@ def plan_block(
 ) -> None:
     """Stores which parts (optional plug-ins) must do work on the block.
 
-    `work_on_block` does this work.
-    Call it in the database transaction that marks the block as read.
+    Call this in the database transaction that marks the block as read. Afterwards
+    `work_on_block` does the work.
     """
     for part_match in part_matches:
         plan(db, Work(part_match.part, "block", height), now)
@@ -82,8 +83,8 @@ def plan_block(
 def plan_undo(db: Database, height: int, now: datetime) -> None:
     """Stores that each part (optional plug-in) must undo changes from blocks above `height`.
 
-    Call it in the database transaction that removes these blocks from the chain.
-    Afterwards `undo_planned` does the planned work.
+    Call this in the database transaction that removes these blocks from the chain.
+    Afterwards `undo_planned` does the work.
     """
     db.run(part_work.CUT, height=height)
     for part in hooks.by_part(hooks.Blocks):
@@ -106,14 +107,25 @@ def work_on_block(
     """
     by_part = hooks.by_part(hooks.Blocks)
     for part, matches in part_matches:
-        must_undo = db.get_or_none(part_work.OF_KIND, part=part, kind="undo")
+        must_undo = _must_undo(db, part)
         if matches is None or must_undo:
             continue
-
-        def connect(hook: hooks.Blocks = by_part[part], matches: Any = matches) -> None:
-            hook.connect_block(db, settings, height, block, matches, prices, now)
-
+        connect = partial(
+            by_part[part].connect_block,
+            db,
+            settings,
+            height,
+            block,
+            matches,
+            prices,
+            now,
+        )
         attempt(db, Work(part, "block", height), now, connect)
+
+
+def _must_undo(db: Database, part: str) -> bool:
+    """True if the part must first undo its changes from removed blocks."""
+    return db.get_or_none(part_work.OF_KIND, part=part, kind="undo") is not None
 
 
 def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
@@ -128,10 +140,7 @@ def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
         if hook is None:  # the part has been uninstalled
             db.run(part_work.DONE, **work.key)
             continue
-
-        def disconnect(hook: hooks.Blocks = hook, height: int = row.height) -> None:
-            hook.disconnect_blocks(db, settings, height, now)
-
+        disconnect = partial(hook.disconnect_blocks, db, settings, row.height, now)
         attempt(db, work, now, disconnect)
 
 
@@ -156,14 +165,11 @@ def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
     Skips parts that must first undo their changes from removed blocks.
     """
     rows = db.rows(part_work.DUE, kind="block", now=to_ms(now), limit=MOST_AT_ONCE)
-    parts = set(hooks.by_part(hooks.Blocks))
-    for part in list(parts):
-        must_undo = db.get_or_none(part_work.OF_KIND, part=part, kind="undo")
-        if must_undo:
-            parts.remove(part)
+    parts = hooks.by_part(hooks.Blocks)
+    ready_parts = {part for part in parts if not _must_undo(db, part)}
     due: dict[int, list[Work]] = {}
     for row in rows:
-        if row.part not in parts:
+        if row.part not in ready_parts:
             continue
         if row.height in due or len(due) < most:
             due.setdefault(row.height, []).append(work_of(row))
@@ -175,15 +181,18 @@ def forget_others(
     works: Sequence[Work],
     part_matches: Sequence[PartMatch],
 ) -> None:
-    """Deletes planned work of parts (optional plug-ins) that this block does not concern."""
-    parts = {part_match.part for part_match in part_matches}
+    """Deletes the works of parts (optional plug-ins) that need no data from the block.
+
+    `works` are works on this block, and `part_matches` the parts that need its data.
+    """
+    concerned_parts = {part_match.part for part_match in part_matches}
     for work in works:
-        if work.part not in parts:
+        if work.part not in concerned_parts:
             db.run(part_work.DONE, **work.key)
 
 
 def count_again(db: Database, settings: Settings, now: datetime) -> None:
-    """Repeats the counting of totals that has failed in a part (optional plug-in) before.
+    """Counts totals of parts (optional plug-ins) again whose counting has failed before.
 
     Such a total is, for example, the sum of a bill's invoices.
     """
@@ -193,5 +202,6 @@ def count_again(db: Database, settings: Settings, now: datetime) -> None:
             if invoice:
                 balances.lock(db, invoice.merchant_id)
                 update_attention(db, settings, invoice.id, now)
+            # If the counting has failed again, `failures` has changed, and the row stays.
             as_read: Values = {"failures": row.failures}
             db.run(part_work.DONE_AS_READ, **work_of(row).key | as_read)

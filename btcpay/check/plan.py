@@ -44,8 +44,8 @@ class Plan(NamedTuple):
     """The looks at the mempool (queries for an address) that are to be made now.
 
     - `ids`: the ids of the invoices to look for, in this order.
-    - `unreached`: the ids of invoices with an open page whose payer has waited too long,
-      and which get no look now either.
+    - `unreached`: the ids of invoices that get no look now, although a payer has waited
+      too long at the open page.
     - `put_off`: the number of other looks (for an unconfirmed payment, or a deadline)
       that are due, but must wait for the next run.
     """
@@ -65,11 +65,13 @@ def plan(
 ) -> Plan:
     """Chooses for which invoices to query the mempool now.
 
-    Queries for open pages come first, then those for unconfirmed payments and deadlines.
-    Each of these two kinds gets its share of the calls. `ends_before` is the latest
-    deadline that can be decided yet. `others_wait` is None in a run of the check.
-    Between two runs it is True if the last run has postponed queries of the second
-    kind, else False. Queries for unconfirmed payments are made only in a run.
+    Queries for open pages come first, then those for unconfirmed payments and
+    deadlines. Each of these two kinds gets its share of the calls. `ends_before` is the
+    latest deadline that can be decided yet.
+
+    `others_wait` is None in a run of the check. Between two runs, it is True if the
+    last run has postponed queries of the second kind, else False. Queries for
+    unconfirmed payments are made only in a run.
     """
     invoices = list(candidates)
     pages: list[DueLook] = []
@@ -95,7 +97,7 @@ def plan(
 
 
 def _unreached(left_out: Iterable[DueLook], now: datetime) -> list[str]:
-    """Returns the invoices among `left_out` whose payer has waited too long, by id."""
+    """Returns the ids of the invoices in `left_out` whose payer has waited too long."""
     unreached = []
     for look in left_out:
         is_late = now - look.at > SEEN_WITHIN
@@ -162,28 +164,32 @@ def shares(
 ) -> Shares:
     """Divides the calls that may be made now between pages and other looks.
 
-    The other looks are for payments and deadlines. `others_wait` is True if some are
-    due. Calls for headers and blocks are reserved. If looks of both kinds are due, pages
-    get three quarters of the remaining calls per minute, and others a quarter. If only
-    one kind is due, it gets all. Pages also get the calls that were saved since the last
-    look for a page, at most those of five minutes.
+    The other looks are for payments and deadlines. `others_wait` is True if some of
+    them are due.
+
+    1. Some calls are reserved for headers and blocks.
+    2. If looks of both kinds are due, pages get three quarters of the remaining calls
+       per minute, and the other looks a quarter. If only one kind is due, it gets all.
+    3. Pages also get the calls that were saved since the last look for a page, at most
+       those of five minutes.
     """
     reserved = min(RESERVED_CALLS, allowance.per_hour // RESERVED_PART)
     reserved_now = reserved // RESERVED_NOW
     available = max(0, allowance.left - reserved_now)
+    # Calls per minute: of all looks, then the share of each kind.
     minutely = min(allowance.minutely, allowance.per_hour / 60)
     minutely = max(0.0, minutely - reserved / 60)
-    opened = [invoice for invoice in candidates if invoice.opened_at > NEVER]
-    for_pages = minutely
+    pages_minutely = minutely
     if others_wait:
-        for_pages = minutely * PAGES_PART
-    for_others = minutely
+        pages_minutely = minutely * PAGES_PART
+    others_minutely = minutely
+    opened = [invoice for invoice in candidates if invoice.opened_at > NEVER]
     if any(is_waiting(invoice, now) for invoice in opened):
-        for_others = minutely * (1 - PAGES_PART)
+        others_minutely = minutely * (1 - PAGES_PART)
     last_look_at = _last_look_at(opened, now)
-    calls_for_pages = _calls_between(last_look_at, now, for_pages)
-    calls_for_others = _calls_between(now - MINUTE, now, for_others)
-    return Shares(min(available, calls_for_pages), min(available, calls_for_others))
+    for_pages = _calls_between(last_look_at, now, pages_minutely)
+    for_others = _calls_between(now - MINUTE, now, others_minutely)
+    return Shares(min(available, for_pages), min(available, for_others))
 
 
 def _last_look_at(opened: Iterable[WatchedInvoice], now: datetime) -> datetime:

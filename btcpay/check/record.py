@@ -25,11 +25,13 @@ TOTALS_AGAIN = timedelta(hours=1)
 class RunRecord:
     """The times and totals of the runs of the check by one process.
 
-    Both are stored when a run finds something new, or ends in another way than the run
-    before. Any other run stores only its times, and only if the stored values differ or
-    are at least `renew_after` old. It also stores the totals if an explorer has failed,
-    or if they were last stored TOTALS_AGAIN ago. Totals that are not stored yet are lost
-    if the process is killed.
+    1. A run that finds something new, or ends in another way than the run before, stores
+       both its times and the totals.
+    2. Any other run stores its times only if the stored values differ or are at least
+       `renew_after` old. Then it also stores the totals if an explorer has failed, or if
+       the totals were last stored TOTALS_AGAIN ago.
+
+    Totals that are not stored yet are lost if the process is killed.
     """
 
     renew_after: timedelta = timedelta()
@@ -42,7 +44,7 @@ class RunRecord:
     def count(self, db: Database, totals: Counter[tuple[str, str]]) -> None:
         """Adds `totals`, which are by name and label, to those that are not stored yet.
 
-        If `renew_after` is zero, stores all of them at once.
+        If `renew_after` is zero, stores all these totals at once.
         """
         self._totals.update(totals)
         if self._totals and not self.renew_after:
@@ -51,9 +53,10 @@ class RunRecord:
     def note(self, db: Database, report: Report, listens: str, now: datetime) -> None:
         """Stores the run's result and times, for pages, `blocktill doctor` and metrics.
 
-        `listens` is "yes" if announced transactions are applied between runs, else "".
-        The commit is not forced onto the disk (no fsync): after a power cut, the next
-        run stores its own result.
+        Does so only in the cases that `RunRecord` names. `listens` is "yes" if
+        announced transactions are applied between runs, else "". The commit is not
+        forced onto the disk (no fsync): after a power cut, the next run stores its own
+        result.
         """
         result = "incomplete"
         if report.complete:
@@ -64,12 +67,12 @@ class RunRecord:
         self._totals["blocks", ""] += report.blocks_read
         is_like_before = report.complete == self._was_complete and not report.has_news
         self._was_complete = report.complete
-        late = str(len(report.unreached))
-        if is_like_before and self._is_known(db, listens, late, now):
+        late_count = str(len(report.unreached))
+        if is_like_before and self._is_stored(db, listens, late_count, now):
             return
         with db.unforced(), db.write():
             if report.has_tip:
-                meta.put(db, Key.PREVIEWS_LATE, late)
+                meta.put(db, Key.PREVIEWS_LATE, late_count)
             meta.put(db, Key.LISTENS, listens)
             self._put_times(db, report, now)
             are_totals_due = self._are_totals_old(now) or self._has_failures()
@@ -90,8 +93,9 @@ class RunRecord:
     def silence(self, db: Database, tip: str, mark: str) -> timedelta:
         """Returns how long `tip` has been the newest block; 0 if that is not known.
 
-        `mark` is what `boot_mark` returns now: the seconds since the machine's boot, which
-        no change of the clock affects. The next call of `note` stores a new tip.
+        `mark` is what `boot_mark` returns now: the seconds since the machine's boot,
+        which no change of the clock affects. If `tip` is new, the next call of `note`
+        stores it.
         """
         since = self._tip_since or meta.get(db, Key.TIP_SINCE) or ""
         known_tip, _, since_mark = since.partition(" ")
@@ -107,14 +111,14 @@ class RunRecord:
         with db.write():
             self._put_totals(db)
 
-    def _is_known(
+    def _is_stored(
         self,
         db: Database,
         listens: str,
-        late: str,
+        late_count: str,
         now: datetime,
     ) -> bool:
-        """True if `listens` and `late` are stored, with a time younger than `renew_after`."""
+        """True if these values are stored, with a time younger than `renew_after`."""
         key = Key.RAN_MS
         if self._was_complete:
             # Another process whose runs are incomplete may store RAN_MS, but not this one.
@@ -125,18 +129,20 @@ class RunRecord:
         is_young = timedelta() <= now - stored_at < self.renew_after
         if not is_young or meta.get(db, Key.LISTENS) != listens:
             return False
-        return meta.get(db, Key.PREVIEWS_LATE) == late
+        return meta.get(db, Key.PREVIEWS_LATE) == late_count
 
     def _put_completed(self, db: Database, now: datetime) -> None:
-        """Stores when the last run was complete, also if this one is not.
+        """Stores the time of the last complete run of this process, if there was one.
 
-        Another process may have stored a later time. A time after `now` is wrong.
+        A later time that another process has stored stays, unless it is after `now`:
+        then it is wrong.
         """
         if self._completed_at is None:
             return
         stored_at = meta.time(db, Key.CHECKED_MS)
-        if stored_at is None or not self._completed_at <= stored_at <= now:
-            meta.put_time(db, Key.CHECKED_MS, self._completed_at)
+        if stored_at is not None and self._completed_at <= stored_at <= now:
+            return
+        meta.put_time(db, Key.CHECKED_MS, self._completed_at)
 
     def _are_totals_old(self, now: datetime) -> bool:
         if self._totals_at is None:
@@ -144,11 +150,14 @@ class RunRecord:
         return not timedelta() <= now - self._totals_at < TOTALS_AGAIN
 
     def _has_failures(self) -> bool:
-        """True if an explorer has failed: the alert looks at the last half hour."""
-        return any(
-            name == "explorer_failures" and total
-            for (name, _), total in self._totals.items()
-        )
+        """True if an explorer has failed since the totals were last stored.
+
+        They must be stored at once, since the alert looks only at the last half hour.
+        """
+        for (name, _), total in self._totals.items():
+            if name == "explorer_failures" and total:
+                return True
+        return False
 
     def _put_totals(self, db: Database) -> None:
         for (name, label), total in self._totals.items():

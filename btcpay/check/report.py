@@ -54,9 +54,10 @@ class Report:
 
     @property
     def has_news(self) -> bool:
-        """True if the run read blocks, found new statuses, or had looks at the mempool due.
+        """True if the run read blocks, changed statuses, or had looks at the mempool due.
 
-        A new block that is not read is no news: while nothing may be paid, none is read.
+        A new block that is not read is no news: while nothing may be paid, none is
+        read.
         """
         is_work = self.blocks_read or self.looked_at or self.put_off
         return bool(is_work or self.new_statuses)

@@ -111,7 +111,8 @@ class Checker(CatchUp):
         """Queries the mempool, between two runs, for invoices whose pages are open.
 
         `report` is that of the last run. Returns True if a payer still waits at one of
-        these pages. Does nothing without explorers, or if the last run found no tip.
+        these pages. Does nothing if there are no explorers, or if the last run found no
+        tip.
         """
         if not report.has_tip or not self.settings.explorers:
             return False
@@ -134,7 +135,10 @@ class Checker(CatchUp):
 
     @contextmanager
     def _limit_time(self, report: Report) -> Iterator[None]:
-        """Limits the time for requests. At the end it stores their costs and the good sources."""
+        """Limits the time for requests, and stores their costs at the end.
+
+        Each pool also stores what the next pool needs to know about its sources.
+        """
         pools: set[Pool[BlockSource]] = {self.explorers, self.sources}
         for pool in pools:
             pool.end_within(MOST_RUN_S)
@@ -161,18 +165,18 @@ class Checker(CatchUp):
             self._apply(look, report)
 
     def _make_looks(self, ids: Sequence[str], report: Report) -> list[Look]:
-        """Returns the looks that succeeded.
+        """Makes a look for each invoice, and returns those that succeeded.
 
-        It makes `in_flight` requests at a time, in threads that do not use the
-        database.
+        `in_flight` requests run at a time, in threads that do not use the database.
         """
         rows = [self.db.get(invoices.WHOLE, id=id) for id in ids]
         looks = []
-        with ThreadPoolExecutor(self.in_flight) as pool:
-            answers = [pool.submit(self._ask_explorers, row) for row in rows]
-        for row, answer in zip(rows, answers, strict=True):
+        with ThreadPoolExecutor(self.in_flight) as threads:
+            futures = [threads.submit(self._ask_explorers, row) for row in rows]
+        # All requests have ended here.
+        for row, future in zip(rows, futures, strict=True):
             try:
-                looks.append(answer.result())
+                looks.append(future.result())
             except OutOfQuota:
                 report.put_off += 1
             except (ExplorerError, MemoryError) as error:
@@ -232,7 +236,7 @@ class Checker(CatchUp):
             )
 
     def _lags(self, look: Look) -> bool:
-        """True if the explorer may not know yet an output that was announced only recently.
+        """True if the explorer may not know yet an output that was announced recently.
 
         Explorers need some time (the lag) until they know an announced transaction.
         """

@@ -32,9 +32,10 @@ _VANISHED = ("vanished",)
 class Settlement(NamedTuple):
     """An invoice's row, a scan of its address, and the changes that follow (`outcome`).
 
-    A scan is new data about the address. `history_changes` are the changes of outputs
-    that become entries of the invoice's history, and events. If the history is long,
-    these are only changes of outputs in a block.
+    A scan is new data about the address. `rules` are the merchant's conditions.
+    `history_changes` are the changes of outputs that become entries of the invoice's
+    history, and events. If the history is long, these are only changes of outputs in a
+    block.
     """
 
     row: Invoice
@@ -55,6 +56,7 @@ class Settlement(NamedTuple):
 
     @property
     def has_changed(self) -> bool:
+        """True if the invoice's status, its outputs or its payments change."""
         outcome = self.outcome
         has_changed_outputs = bool(outcome.changes or outcome.forgotten)
         has_changed_payments = bool(outcome.payments or outcome.settling)
@@ -69,8 +71,9 @@ def settle_scans(
 ) -> list[Settlement]:
     """Computes the changes that each scan causes in its invoice. Stores nothing.
 
-    A scan is new data about an invoice's address. `scans` is by invoice id. The caller
-    must have locked the merchants' balances. Raises BadRow if a stored value is invalid.
+    A scan is new data about an invoice's address. `scans` has the scans by invoice id.
+    The caller must have locked the merchants' balances. Raises BadRow if a stored value
+    is invalid.
     """
     ids: list[Values] = [{"id": id} for id in scans]
     invoice_ids: list[Values] = [{"invoice_id": id} for id in scans]
@@ -120,7 +123,10 @@ def history_of(
 
 
 def _detail(change: Change) -> dict[str, Any]:
-    """Returns the detail of the change's history entry (`Kind` of queries/events.py)."""
+    """Returns the detail of the change's entry in the invoice's history.
+
+    Its fields depend on the kind of the change (`Kind` of storage/queries/events.py).
+    """
     output = change.after
     detail: dict[str, Any] = {
         "txid": output.txid,
@@ -146,35 +152,27 @@ def news_of(settlement: Settlement, payments: Sequence[Payment]) -> list[News]:
     `payments` are the rows of the new payments. A Bitcoin transaction that becomes a
     payment at once has no "payment seen" event.
     """
+    changes = settlement.history_changes
     payment_txids = {payment.tx_hash for payment in payments}
-    on_its_way = [
-        change
-        for change in settlement.history_changes
-        if change.after.txid not in payment_txids
+    without_payment = [
+        change for change in changes if change.after.txid not in payment_txids
     ]
-    news = _of_transactions(EventKind.INVOICE_PAYMENT_SEEN, on_its_way, _SEEN)
-    news += _of_transactions(
-        EventKind.INVOICE_PAYMENT_VANISHED, settlement.history_changes, _VANISHED
-    )
-    seen_now = {
-        change.after.txid
-        for change in settlement.history_changes
-        if change.kind in _SEEN
-    }
+    news = _transaction_news(EventKind.INVOICE_PAYMENT_SEEN, without_payment, _SEEN)
+    news += _transaction_news(EventKind.INVOICE_PAYMENT_VANISHED, changes, _VANISHED)
+    seen_txids = {change.after.txid for change in changes if change.kind in _SEEN}
     for payment in payments:
-        is_first_seen = payment.tx_hash in seen_now
-        news.append(
-            payment_news(
-                EventKind.PAYMENT_RECEIVED, payment, is_first_seen=is_first_seen
-            )
+        is_first_seen = payment.tx_hash in seen_txids
+        received = payment_news(
+            EventKind.PAYMENT_RECEIVED, payment, is_first_seen=is_first_seen
         )
+        news.append(received)
     if settlement.has_ended:
         status = settlement.outcome.verdict.status
         news.append(News(EventKind(f"invoice.{status}")))
     return news
 
 
-def _of_transactions(
+def _transaction_news(
     kind: EventKind,
     changes: Iterable[Change],
     change_kinds: Sequence[str],
@@ -183,15 +181,17 @@ def _of_transactions(
 
     Only changes whose kind is in `change_kinds` count.
     """
-    sums: dict[str, int] = {}
+    sats_by_txid: dict[str, int] = {}
     for change in changes:
         if change.kind in change_kinds:
             txid = change.after.txid
-            sums[txid] = sums.get(txid, 0) + change.after.amount_sats
-    return [
-        News(kind, {"transaction": {"tx_hash": txid, "amount_sats": amount_sats}})
-        for txid, amount_sats in sums.items()
-    ]
+            before_sats = sats_by_txid.get(txid, 0)
+            sats_by_txid[txid] = before_sats + change.after.amount_sats
+    news = []
+    for txid, amount_sats in sats_by_txid.items():
+        transaction = {"tx_hash": txid, "amount_sats": amount_sats}
+        news.append(News(kind, {"transaction": transaction}))
+    return news
 
 
 def payment_news(kind: EventKind, row: Payment, **more: bool) -> News:

@@ -89,11 +89,12 @@ def add_payments(
     merchant_ids = {settlement.row.merchant_id for settlement, _ in receipts}
     keys: list[Values] = [{"merchant_id": id} for id in merchant_ids]
     owners = {row.id: row for row in at_once.rows(db, merchants.COUNTING, keys)}
-    new: list[Values] = []
+    columns: list[Values] = []
     for settlement, receipt in receipts:
         currency = owners[settlement.row.merchant_id].currency
-        new.append(_payment_columns(settlement, receipt, currency, now))
-    new_payments = at_once.rows(db, payments.ADD, new)
+        columns.append(_payment_columns(settlement, receipt, currency, now))
+    new_payments = at_once.rows(db, payments.ADD, columns)
+    # The totals of the merchants' days, by the merchants' time zones.
     timezones = {id: row.timezone for id, row in owners.items()}
     days.add(db, new_payments, timezones)
     _extend_proofs(db, receipts)
@@ -130,9 +131,9 @@ def _payment_columns(
     currency: str,
     now: datetime,
 ) -> Values:
-    """Returns the columns of a payment.
+    """Returns the columns of a new payment.
 
-    Values in a currency are rounded to its smallest unit.
+    Its values in a currency are rounded to the currency's smallest unit.
     """
     invoice_id = None
     if receipt.settles:
@@ -180,40 +181,41 @@ def _extend_proofs(
     db: Database,
     receipts: Sequence[tuple[Settlement, Receipt]],
 ) -> None:
-    """Adds the headers of later confirmations to the proofs.
+    """Adds the headers of later confirmations to the payments' stored proofs.
 
-    Before that a proof has only the header of its own block.
+    Before that, a proof has only the header of its own block.
     """
-    needs = _missing_headers(receipts)
+    missing = _missing_headers(receipts)
     # Many payments of one block need the same headers, which are loaded only once.
     headers: dict[_NextHeaders, list[bytes]] = {}
-    for need in set(needs.values()):
-        rows = db.rows(blocks.FOLLOWING, height=need.height, limit=need.limit)
-        headers[need] = [bytes(row.header) for row in rows]
+    for next_headers in set(missing.values()):
+        height, limit = next_headers
+        rows = db.rows(blocks.FOLLOWING, height=height, limit=limit)
+        headers[next_headers] = [bytes(row.header) for row in rows]
     keys: list[Values] = []
-    for invoice_id, txid in needs:
+    for invoice_id, txid in missing:
         keys.append({"invoice_id": invoice_id, "txid": txid})
-    longer: list[Values] = []
+    extended: list[Values] = []
     for row in at_once.rows(db, payments.PROOF, keys):
-        need = needs[row.invoice_id, row.txid]
-        document = extend_document(json.loads(row.document), headers[need])
+        following = headers[missing[row.invoice_id, row.txid]]
+        document = extend_document(json.loads(row.document), following)
         proof: Values = {
             "invoice_id": row.invoice_id,
             "txid": row.txid,
             "document": json.dumps(document),
         }
-        longer.append(proof)
-    at_once.run(db, payments.EXTEND_PROOF, longer)
+        extended.append(proof)
+    at_once.run(db, payments.EXTEND_PROOF, extended)
 
 
 def _missing_headers(
     receipts: Sequence[tuple[Settlement, Receipt]],
 ) -> dict[tuple[str, str], _NextHeaders]:
     """Returns the headers that each proof lacks, by the proof's invoice id and txid."""
-    needs: dict[tuple[str, str], _NextHeaders] = {}
+    missing: dict[tuple[str, str], _NextHeaders] = {}
     for settlement, receipt in receipts:
-        following = settlement.rules.confirmations - 1
-        if following > 0:
+        header_count = settlement.rules.confirmations - 1
+        if header_count > 0:
             key = (settlement.row.id, receipt.txid)
-            needs[key] = _NextHeaders(receipt.block.height, following)
-    return needs
+            missing[key] = _NextHeaders(receipt.block.height, header_count)
+    return missing

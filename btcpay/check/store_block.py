@@ -38,15 +38,15 @@ def store_block(
 ) -> set[str] | None:
     """Marks the block as read, and stores its changes in invoices.
 
-    All is stored in one database transaction. Returns the ids of the invoices whose
-    changes could not be stored. If there are any, the block is marked as unread again.
-    Returns None if another run of the check has read the block meanwhile.
+    Everything is stored in one database transaction. Returns the ids of the invoices
+    whose changes could not be stored. If there are any, the block is marked as unread
+    again. Returns None if another run of the check has read the block meanwhile.
     """
     block = fetched.block
     with db.write():
         # The lock serializes the blocks, so that each sees the results of the one before.
         meta.lock(db)
-        lowest_unread = db.get(blocks.UNREAD)[1]
+        _, lowest_unread = db.get(blocks.UNREAD)
         if not _mark_as_read(db, row, block, lowest_unread, now):
             return None
         tip_height = blocks.tip_height(db) or row.height
@@ -87,7 +87,10 @@ def _mark_as_read(
 
 
 def _new_coins(scans: Mapping[str, Scan], failed: Collection[str]) -> list[SeenOutput]:
-    """Returns the outputs that the block pays to invoices, except to those in `failed`."""
+    """Returns the outputs that the block pays to invoices.
+
+    Outputs to the invoices whose ids are in `failed` are left out.
+    """
     coins: list[SeenOutput] = []
     for invoice_id, scan in scans.items():
         if invoice_id not in failed:
@@ -97,7 +100,7 @@ def _new_coins(scans: Mapping[str, Scan], failed: Collection[str]) -> list[SeenO
 
 def _forget_spends(db: Database, tip_height: int) -> None:
     """Deletes the stored spends of each block below which no block is unread."""
-    lowest_unread = db.get(blocks.UNREAD)[1]
+    _, lowest_unread = db.get(blocks.UNREAD)
     if lowest_unread is None:
         lowest_unread = tip_height + 1
     db.run(blocks.FORGET_SPENDS, height=lowest_unread)

@@ -29,7 +29,7 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
     """Deletes the stored headers, so that the next check begins the chain anew.
 
     Payments are kept. If a block of the new chain contains a payment's transaction, the
-    payment is moved to that block. Outputs that are not yet payments become
+    payment is moved to that block. Confirmed outputs that are not payments yet become
     unconfirmed.
     """
     with db.write():
@@ -58,6 +58,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
     db.run(blocks.UNREPLACE, height=height)
     db.run(invoices.LOWER, height=height)
+    # Loaded before the statements below, which change these rows.
     outputs = db.rows(blocks.PAID_ABOVE, height=height)
     spent = db.rows(blocks.SPENT_ABOVE, height=height)
     output_by_payment = {
@@ -76,6 +77,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
             if has_reopened:
                 reopened.add(payment.address_invoice_id)
     undone_by_invoice = group_by(undone, lambda payment: payment.address_invoice_id)
+    # Each invoice once, in the order of the outputs.
     paid_ids = dict.fromkeys(output.invoice_id for output in outputs)
     for invoice_id in paid_ids:
         has_reopened = invoice_id in reopened
