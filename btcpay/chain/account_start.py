@@ -41,7 +41,8 @@ class AccountStart:
     shop's first one. `looked_up`: the number of addresses that were looked up.
     `problem`: an English text that says why some could not be looked up; "" if all
     were. `is_decided`: True if the shop may begin at `index`, because there was no
-    problem, or because the owner leaves out at least all used addresses that were found.
+    problem, or because the owner leaves out at least all used addresses that were
+    found.
     """
 
     index: int
@@ -72,7 +73,15 @@ def find_account_start(
     start = max(0, first_index - LOOK_AHEAD)
     search = AddressSearch(start, first_index - start + LOOK_AHEAD)
     if settings.explorers:
-        problem = _search(db, settings, account, search, now, seconds, on_progress)
+        problem = _search(
+            db,
+            settings,
+            account,
+            search,
+            now=now,
+            seconds=seconds,
+            on_progress=on_progress,
+        )
     else:
         problem = NO_EXPLORER
     used_before = 0
@@ -104,7 +113,6 @@ def _search(
     session = Session(AT_ONCE, settings.proxy)
     explorers = open_explorers(settings, quota, session)
     explorers.end_within(seconds)
-
     pace = _Pace(settings.explorer_calls_per_hour)
 
     def after_group(search: AddressSearch) -> None:

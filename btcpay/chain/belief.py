@@ -41,6 +41,7 @@ def judge_clock(
     costs_work = network.pow_limit_bits is not None
     reason = reason_to_doubt(believed, current, leap, costs_work, is_agreed)
     if reason:
+        # A jump that is stored already stays, so that its hour of waiting goes on.
         is_known_leap = leap is not None and leap.goes_on(now)
         if not is_known_leap:
             note: Note = {"clock_ms": to_ms(now), "mark": mark, "why": reason}

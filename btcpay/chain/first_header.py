@@ -40,7 +40,9 @@ MOST_COMPARED = 200
 
 
 class _Claim(NamedTuple):
-    """The first header that a source proposes. The greatest claim is chosen.
+    """The first header that a source proposes.
+
+    Claims are compared by their fields in this order; the greatest is chosen.
 
     `work`: the work of the headers above the first header.
     `first_at`: the time of the first header.
@@ -153,8 +155,8 @@ def _claim(network: Network, source: BlockSource, at: datetime, now: Clock) -> _
     """
     height, raws = source.headers_before(at, BELOW)
     headers = [check_header(raw, network.max_target_bits) for raw in raws]
-    for below, above in pairwise(headers):
-        if above.previous != below.hash:
+    for lower, higher in pairwise(headers):
+        if higher.previous != lower.hash:
             raise ProofFailed("shows headers that do not form a chain")
     first = headers[-1]
     _check_height(source, first, height)
@@ -163,7 +165,12 @@ def _claim(network: Network, source: BlockSource, at: datetime, now: Clock) -> _
         raise ProofFailed(
             f"shows block {height} as the last one before {iso(at)}, and is wrong"
         )
-    return _Claim(work_of(above_first), from_unix_s(first.time), height, raws)
+    return _Claim(
+        work=work_of(above_first),
+        first_at=from_unix_s(first.time),
+        height=height,
+        headers=raws,
+    )
 
 
 def _check_height(source: BlockSource, header: Header, height: int) -> None:
@@ -174,7 +181,8 @@ def _check_height(source: BlockSource, header: Header, height: int) -> None:
     block = fetch_proven_block(source, header.hash)
     coinbase = parse_tx(block.contents.tx_without_witness(0))
     height_in_block = coinbase_height(coinbase.inputs[0].script_sig)
-    if height and height_in_block not in (None, height):
+    is_genesis = height == 0  # its coinbase may begin with another number
+    if not is_genesis and height_in_block not in (None, height):
         raise ProofFailed(f"shows block {height_in_block} as number {height}")
 
 
@@ -203,6 +211,7 @@ def headers_above(
     if headers:
         newest = headers[-1]
     newest_at = from_unix_s(newest.time)
-    if len(headers) != most and network.stands_still(newest_at, now()):
+    is_tip = len(headers) != most
+    if is_tip and network.stands_still(newest_at, now()):
         raise FetchError(f"shows no block that is younger than {iso(newest_at)}")
     return headers

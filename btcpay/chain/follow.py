@@ -87,15 +87,15 @@ class Follower:
         before an error stay stored.
         """
         locator = self._locator()
-        before = locator[0].hash
+        hash_before = locator[0].hash
 
         def has_news() -> bool:
-            return bool(self._top().hash != before)
+            return bool(self._top().hash != hash_before)
 
         def patience_s() -> float:
             if has_news():
                 return self._sources.hedge_s
-            return self._sources.late_s
+            return self._sources.late_s  # another source may know a new block
 
         def adopt_from(source: BlockSource) -> int:
             return self._adopt_from(source, locator)
@@ -104,11 +104,11 @@ class Follower:
         heights = answers.results
         self._errors = answers.errors
         self._highest = max(heights.values())
-        top = self._top().height
-        least = top - MAX_BLOCKS_BEHIND
-        near = [height for height in heights.values() if height >= least]
+        our_height = self._top().height
+        lowest_near = our_height - MAX_BLOCKS_BEHIND
+        near = [height for height in heights.values() if height >= lowest_near]
         self.is_agreed = len(near) >= self._sources.quorum
-        self._sources.expect(top, heights)
+        self._sources.expect(our_height, heights)
         return has_news()
 
     def unread_blocks_elsewhere(self, is_quiet: bool) -> str:
@@ -121,8 +121,8 @@ class Follower:
         2. No block has come for a long time (`is_quiet`), and the failed source claims a tip
            more than MAX_BLOCKS_BEHIND above the stored one.
         """
-        top = self._top().height
-        do_others_know_top = self._highest >= top
+        our_height = self._top().height
+        do_others_know_top = self._highest >= our_height
         for source, error in self._errors.items():
             if isinstance(error, SourceExcluded):
                 continue
@@ -131,7 +131,7 @@ class Follower:
             if not is_quiet or isinstance(error, Unreachable):
                 continue
             try:
-                ahead = source.tip_height() - top
+                ahead = source.tip_height() - our_height
             except FAILURES:
                 continue
             if ahead > MAX_BLOCKS_BEHIND:
@@ -163,32 +163,40 @@ class Follower:
         MAX_BLOCKS_BEHIND blocks below the stored tip, and ProofFailed if a header is
         invalid.
         """
-        # The headers of the source that we have not stored, the lowest first.
+        our_height = locator[0].height
+        their_height = our_height
+        # The headers of the source that are not stored, the lowest first.
         branch: list[bytes] = []
-        top = locator[0].height
-        newest = top
         for raws in source.headers_after(locator):
             for raw in raws:
                 check_header(raw, self._network.max_target_bits)
             branch += raws
             shared_height = self._drop_ours(branch)
             if shared_height is not None:
-                newest = shared_height
+                their_height = shared_height
             if not branch:
                 continue
-            below = self._our_block(parse_header(branch[0]).previous)
-            if below is None:
-                raise FetchError("shows headers that follow no block of ours")
-            fork = below.height
-            newest = fork + len(branch)
-            if self._is_heavier(fork, branch):
+            below = self._block_below(branch)
+            their_height = below.height + len(branch)
+            if self._is_heavier(below.height, branch):
                 self._check(source, below, branch)
-                self._adopt(fork, branch)
+                self._adopt(below.height, branch)
                 branch = []
-                top = newest
-        if top - newest > MAX_BLOCKS_BEHIND:
-            raise FetchError(f"is {top - newest} blocks behind what was proven to us")
-        return newest
+                our_height = their_height
+        behind = our_height - their_height
+        if behind > MAX_BLOCKS_BEHIND:
+            raise FetchError(f"is {behind} blocks behind what was proven to us")
+        return their_height
+
+    def _block_below(self, branch: Sequence[bytes]) -> Block:
+        """Returns the stored block that the branch builds on.
+
+        Raises FetchError if there is none.
+        """
+        below = self._our_block(parse_header(branch[0]).previous)
+        if below is None:
+            raise FetchError("shows headers that follow no block of ours")
+        return below
 
     def _drop_ours(self, branch: list[bytes]) -> int | None:
         """Removes the headers at the start of `branch` that are already stored.
@@ -208,6 +216,7 @@ class Follower:
         return self._db.get_or_none(blocks.OF_HASH, hash=hash)
 
     def _is_heavier(self, fork: int, branch: Sequence[bytes]) -> bool:
+        """True if the branch has more work than the stored headers above `fork`."""
         rows = self._db.rows(blocks.ABOVE, height=fork)
         our_work = work_of(_header_of(row) for row in rows)
         return work_of(parse_header(raw) for raw in branch) > our_work

@@ -81,7 +81,7 @@ def reason_to_doubt(
     costs_work: bool,
     is_agreed: bool,
 ) -> str:
-    """Returns the reason not to believe the clock time of `current`, or "".
+    """Returns the reason not to believe the clock time of `current`; "" if there is none.
 
     `believed`: the last moment that was believed.
     `leap`: the jump that is already doubted, None if there is none.
@@ -92,17 +92,20 @@ def reason_to_doubt(
         tip_ahead = current.tip_at - current.clock_at
         if tip_ahead > BLOCK_AHEAD:
             return f"the newest block is {_describe(tip_ahead)} ahead of this clock"
+    # Rule 1 of this module. It is also met if the clock was set back.
     passed = current.clock_at - believed.clock_at
     near = NEAR_UNPROVEN
     if costs_work:
         near = NEAR
     if passed <= near:
         return ""
+    # Rule 2
     if costs_work and believed.height is not None and current.height is not None:
         new_blocks = current.height - believed.height
         if new_blocks * BLOCK_TIME * SLOWEST >= passed:
             return ""
         return f"this clock has gone on by {_describe(passed)}, and {new_blocks} blocks have come"
+    # Rule 3
     if leap is not None and leap.is_confirmed(current.clock_at) and is_agreed:
         return ""
     return f"this clock has gone on by {_describe(passed)} since the last check"

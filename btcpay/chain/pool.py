@@ -58,9 +58,11 @@ class Pool(Generic[Source]):
     """Sources in order of preference. A source that failed or was slow moves to the end.
 
     A pool serves one run of the check, or one command. Each request runs in its own
-    thread, and a response that comes too late is dropped.
-    `on_end` is called in each such thread before it ends. `pause` sleeps for a number
-    of seconds. `clock_skew` collects the times in responses. Thread-safe.
+    thread, and a response that comes too late is dropped. Thread-safe.
+
+    `open_all` opens the sources. `on_end` is called in each request's thread before it
+    ends. `pause` sleeps for a number of seconds. `clock_skew` collects the times in
+    responses.
     """
 
     # Seconds without a response after which the next source is tried too.
@@ -130,9 +132,9 @@ class Pool(Generic[Source]):
             every_s = self.late_s
         answers = self.ask_all(
             question,
-            lambda: 0.0,  # it does not wait for more results after the first
-            every_s,
-            round_robin,
+            patience_s=lambda: 0.0,  # no time for more results after the first
+            every_s=every_s,
+            round_robin=round_robin,
         )
         first_result, *_ = answers.results.values()
         return first_result
@@ -149,18 +151,18 @@ class Pool(Generic[Source]):
         All requests start at once, or one each `every_s` seconds; after a failure the
         next one starts at once. After a result the other sources have `patience_s()`
         seconds left. A source is called once more after a temporary failure, for
-        example if it had closed a kept connection. `round_robin` begins with another
-        source at each call.
+        example if it had closed a kept connection. With `round_robin` each call begins
+        with another source.
 
         If no source gives a result, raises OutOfQuota if every error was a BudgetSpent,
         else ExplorerError.
         """
         poll: Question[PoolEntry[Source], T] = Question(
-            partial(self._ask, question),
-            every_s,
-            patience_s,
-            self._note_answer,
-            self._note_failure,
+            ask=partial(self._ask_entry, question),
+            every_s=every_s,
+            patience_s=patience_s,
+            on_answer=self._note_answer,
+            on_failure=self._note_failure,
         )
         try:
             poll.run(self._in_order(round_robin))
@@ -179,9 +181,9 @@ class Pool(Generic[Source]):
 
         Such a source lacks new payments, and reports confirmed payments as unconfirmed.
         It gets requests again once it has shown a newer tip. `heights` has the heights
-        of the tips that sources have shown. A source counts as far below if its tip is
-        more than MAX_BLOCKS_BEHIND lower, or if it has shown no tip. All sources below
-        `height` move to the end of the order.
+        of the tips that sources have shown. A tip is far below `height` if it is more
+        than MAX_BLOCKS_BEHIND lower. A source that has shown no tip is treated the
+        same. All sources below `height` move to the end of the order.
         """
         for entry in self._in_order():
             shown_height = heights.get(entry.source, -1)
@@ -209,7 +211,11 @@ class Pool(Generic[Source]):
         entry.is_quick = False
         entry.rank = next(self._ranks)
 
-    def _ask(self, question: Callable[[Source], T], entry: PoolEntry[Source]) -> T:
+    def _ask_entry(
+        self,
+        question: Callable[[Source], T],
+        entry: PoolEntry[Source],
+    ) -> T:
         """Calls `question` with a source, after its back-off.
 
         Raises SourceExcluded if the source failed too often, and FetchError if it is
@@ -242,7 +248,8 @@ class Pool(Generic[Source]):
         status = 0
         if isinstance(error, BadStatus):
             status = error.status
-        if status not in (400, 404):
+        lacks_item = status in (400, 404)  # it may be fine otherwise
+        if not lacks_item:
             self._move_to_end(entry)
         if isinstance(error, sources.SourceExcluded | sources.BudgetSpent):
             return False
@@ -251,17 +258,25 @@ class Pool(Generic[Source]):
         is_temporary = isinstance(error, Unreachable) or status >= 500
         with self._lock:
             entry.failures += 1
-            if not is_temporary:
-                return False
-            now_s = time.monotonic()
-            # Failures of parallel requests during a back-off count once.
-            if entry.not_before_s <= now_s:
-                entry.not_before_s = now_s + FIRST_PAUSE_S * 2**entry.failures_in_a_row
-                entry.failures_in_a_row += 1
-            return True
+            if is_temporary:
+                _begin_back_off(entry)
+        return is_temporary
+
+
+def _begin_back_off(entry: PoolEntry[Source]) -> None:
+    """Starts the source's back-off, unless one is running.
+
+    So failures of parallel requests during a back-off count once in a row.
+    """
+    now_s = time.monotonic()
+    if entry.not_before_s > now_s:
+        return
+    entry.not_before_s = now_s + FIRST_PAUSE_S * 2**entry.failures_in_a_row
+    entry.failures_in_a_row += 1
 
 
 def _no_answer(errors: Mapping[Source, Exception]) -> ExplorerError:
+    """Returns the error that no source has given a result, with the reason of each."""
     reasons = [f"{source.host} {error}" for source, error in errors.items()]
     message = "; ".join(reasons) or "none is known"
     if all(isinstance(error, sources.BudgetSpent) for error in errors.values()):

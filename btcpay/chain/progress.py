@@ -86,8 +86,8 @@ def is_at_stake(db: Database, now: datetime) -> bool:
     That is so if an invoice may be paid, if a merchant has a balance, or if a part (an
     optional plug-in) needs blocks.
     """
-    row = db.get(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))
-    return bool(row[0]) or _is_needed_by_parts(db)
+    (is_at_stake,) = db.get(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))
+    return bool(is_at_stake) or _is_needed_by_parts(db)
 
 
 def _is_needed_by_parts(db: Database) -> bool:
@@ -98,9 +98,10 @@ def first_needed_ms(db: Database) -> int | None:
     """Returns the time from which blocks are needed, in Unix milliseconds.
 
     It is the time of the first invoice, or an earlier time that a part (an optional
-    plug-in) needs. None if neither exists.
+    plug-in) needs. Returns None if there is neither.
     """
-    times_ms = [db.get(blocks.FIRST_INVOICE)[0]]
+    (first_invoice_ms,) = db.get(blocks.FIRST_INVOICE)
+    times_ms = [first_invoice_ms]
     times_ms += [part.first_needed_ms(db) for part in hooks.of(hooks.Blocks)]
     known_ms = [time_ms for time_ms in times_ms if time_ms is not None]
     return min(known_ms, default=None)

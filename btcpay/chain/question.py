@@ -72,6 +72,7 @@ class Question(Generic[S, T]):
             now_s = time.monotonic()
 
     def _start_due(self, now_s: float) -> None:
+        """Starts the requests that are due. One is always due if none is running."""
         while self._waiting and (now_s >= self._next_s or not self._running):
             source = self._waiting.popleft()
             future = run_in_thread(partial(self._ask, source))
@@ -79,6 +80,10 @@ class Question(Generic[S, T]):
             self._next_s = now_s + self._every_s
 
     def _take(self, future: Future[T]) -> None:
+        """Stores the result or the error of a request that has ended.
+
+        After the first temporary error of a source, its request is repeated.
+        """
         source = self._running.pop(future)
         earlier_error = self.errors.pop(source, None)
         try:

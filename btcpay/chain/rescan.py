@@ -36,9 +36,9 @@ def scripts_paid_since(
 
     `is_copy` is True if the database was not used since its backup: then the blocks
     after its newest one are read. Otherwise a check may have added blocks since the
-    restore, so the blocks since the last invoice are read. Whenever the sources' time
-    limit is reached, they are opened again for the remaining blocks. Raises
-    ExplorerError if headers or a block cannot be fetched.
+    restore, so the blocks since the last invoice are read. When the sources reach their
+    time limit, they are opened again for the remaining blocks. Raises ExplorerError if
+    headers or a block cannot be fetched.
     """
     with _open_pool(db, settings, now) as sources:
         headers = _newer_headers(db, settings, now, sources, is_copy)
@@ -66,9 +66,10 @@ def _paid_in_blocks(
     hashes: Sequence[str],
     scripts: Set[bytes],
 ) -> list[Set[bytes]]:
-    """Returns the paid scripts of each block, in order, for as many blocks as a run can read.
+    """Returns for each block those of `scripts` that it pays, in the order of `hashes`.
 
-    These are at least one block. Raises ExplorerError if the first one cannot be read.
+    Ends early if the sources reach their time limit, but returns at least the first
+    block's scripts. Raises ExplorerError if the first block cannot be read.
     """
     paid_by_block: list[Set[bytes]] = []
     with (
@@ -121,15 +122,19 @@ def _newer_headers(
     network = settings.network
     created_ms = min(row.created_ms for row in db.rows(merchants.ALL))
     keep_first_header(db, network, sources, now, created_ms)
-    top = db.get(blocks.TOP).height
+    our_height = db.get(blocks.TOP).height
     base = _last_certain_block(db, created_ms, is_copy)
     base_header = parse_header(bytes(base.header))
 
     def headers_of(source: BlockSource) -> list[Header]:
-        headers = headers_above(network, source, base_header, base.height, now, None)
-        tip = base.height + len(headers)
-        if tip < top - MAX_BLOCKS_BEHIND:
-            raise FetchError(f"shows {tip} blocks, and {top} were known")
+        headers = headers_above(
+            network, source, base_header, base.height, now, most=None
+        )
+        their_height = base.height + len(headers)
+        if their_height < our_height - MAX_BLOCKS_BEHIND:
+            raise FetchError(
+                f"shows {their_height} blocks, and {our_height} were known"
+            )
         return headers
 
     answers = sources.ask_all(headers_of)
@@ -141,13 +146,13 @@ def _newer_headers(
 def _last_certain_block(db: Database, created_ms: int, is_copy: bool) -> Block:
     """Returns the stored block after which blocks must be read.
 
-    It is BELOW blocks under the last block that is certainly read, so that a
-    reorganisation does no harm, but not below the first stored block.
+    It is BELOW blocks under the last block that was certainly read, so that a
+    reorganisation does no harm, or the first stored block if that is higher.
     """
     if is_copy:
         last = db.get_or_none(blocks.TOP)
     else:
-        last_invoice_ms = db.get(blocks.LAST_INVOICE)[0]
+        (last_invoice_ms,) = db.get(blocks.LAST_INVOICE)
         since = from_ms(last_invoice_ms or created_ms) - BEFORE
         last = db.get_or_none(blocks.LAST_BEFORE, mined_before=to_ms(since))
     height = 0

@@ -43,9 +43,10 @@ class Allowance:
     """The number of calls to explorers that may be made.
 
     `per_hour`: the quota of one explorer. Further explorers do not add to it, since
-    they are only used if the first one fails. `left`: the calls that may be made now to
-    the explorer that has the most of them left. `minutely`: the calls that may be made
-    in each minute of the next hour.
+    they are only used if the first one fails.
+    `left`: the calls that may be made now to the explorer that has the most of them
+    left.
+    `minutely`: the calls that may be made in each minute of the next hour.
     """
 
     per_hour: int
@@ -173,8 +174,8 @@ class Listener(Protocol):
     def listen(self, is_wanted: bool) -> None:
         """Starts to listen, or continues. The caller must call this repeatedly.
 
-        `is_wanted` is True if somebody will `take` transactions. Then transactions that
-        were announced earlier are fetched too.
+        `is_wanted` is True if the caller will `take` transactions. If so, transactions
+        that were announced earlier are fetched too.
         """
 
     def take(self) -> Sequence[AnnouncedTx]:

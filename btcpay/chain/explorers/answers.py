@@ -89,7 +89,7 @@ def history_page(script: bytes) -> Response[HistoryPage]:
 
 
 def refuse_too_many(outputs: list[SeenOutput]) -> list[SeenOutput]:
-    """Returns the unconfirmed outputs to one address unchanged.
+    """Returns the unconfirmed outputs to one address unchanged, unless they are too many.
 
     Raises FetchError if they have more satoshis than can exist, or if `coins_in` counts
     more than MAX_COINS.
@@ -102,10 +102,9 @@ def refuse_too_many(outputs: list[SeenOutput]) -> list[SeenOutput]:
 
 
 def coins_in(outputs: Sequence[SeenOutput]) -> int:
-    """Returns the number of the outputs and of their transactions' inputs.
+    """Returns the number of these outputs, plus that of their transactions' inputs.
 
-    This number bounds the size of an explorer's answer. A transaction's inputs count
-    once.
+    The inputs of a transaction count once, even if it has several of the outputs.
     """
     inputs_by_txid = {output.txid: len(output.inputs) for output in outputs}
     return len(outputs) + sum(inputs_by_txid.values())
@@ -141,8 +140,8 @@ def _read_headers(height: int | None, blocks: list[Any]) -> list[ShownHeader]:
             require(is_next and is_linked, "headers that are no chain")
         headers.append(ShownHeader(block["height"], raw))
         last_hash = header.hash
-    ends_right = bool(headers) and height in (None, headers[-1].height)
-    require(ends_right, "other headers than were asked for")
+    ends_at_height = bool(headers) and height in (None, headers[-1].height)
+    require(ends_at_height, "other headers than were asked for")
     return headers
 
 
@@ -169,11 +168,16 @@ def _read_mempool(script: str, txs: list[Any]) -> Mempool:
 
 
 def _read_page(script: str, txs: list[Any]) -> HistoryPage:
-    outputs_by_txid = {
-        tx["txid"]: _read_outputs(tx, script) for tx in txs if _is_waiting(tx)
-    }
-    outputs = [output for own in outputs_by_txid.values() for output in own]
-    return HistoryPage([tx["txid"] for tx in txs], outputs)
+    # By txid, so that a transaction that is listed twice counts once.
+    outputs_by_txid: dict[str, list[SeenOutput]] = {}
+    for tx in txs:
+        if _is_waiting(tx):
+            outputs_by_txid[tx["txid"]] = _read_outputs(tx, script)
+    outputs: list[SeenOutput] = []
+    for outputs_of_tx in outputs_by_txid.values():
+        outputs += outputs_of_tx
+    txids = [tx["txid"] for tx in txs]
+    return HistoryPage(txids, outputs)
 
 
 def _read_outputs(tx: Any, script: str) -> list[SeenOutput]:

@@ -95,10 +95,9 @@ class Esplora(Endpoint, Explorer):
     def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
         """Yields lists of headers above a block that we have stored, up to the tip.
 
-        `locator` has blocks that we have stored, from the newest to the first, with gaps.
-
-        A single new block takes two calls. Otherwise it fetches pages from the fork to
-        the tip.
+        `locator` has blocks that we have stored, from the newest to the first, with
+        gaps. A single new block takes two calls. More blocks are fetched in pages, from
+        the fork to the tip.
         """
         top = locator[0]
         our_hashes = {block.hash for block in locator}
@@ -138,9 +137,8 @@ class Esplora(Endpoint, Explorer):
         """Returns the last header whose time is not after `at`, and headers below it.
 
         The result is that header's height, and a list of up to `below` + 1 headers in
-        ascending order, which ends with that header.
-
-        A binary search takes about twenty calls on mainnet. Each shop needs it once.
+        ascending order, which ends with that header. The binary search takes about
+        twenty calls on mainnet. Each shop needs it once.
         """
         self.require_network()
         self._require_checkpoint()

@@ -15,9 +15,9 @@ PAGE = 10  # minimum number of headers in a page
 class HeaderSearch:
     """A search among an explorer's headers, from the genesis block up to `tip_height`.
 
-    `fetch` returns a page of linked headers in ascending order, at least PAGE of them if
-    there are so many. Its argument is the height of the page's last header. Each page is
-    fetched only once. `max_target_bits` is the network's maximum target.
+    `fetch` returns a page of linked headers in ascending order, at least PAGE of them
+    if there are so many. Its argument is the height of the page's last header. Each
+    page is fetched only once. `max_target_bits` is the network's maximum target.
     """
 
     def __init__(
@@ -32,7 +32,12 @@ class HeaderSearch:
         self._pages: dict[int, list[ShownHeader]] = {}
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Does what `headers_before` of `BlockSource` says (btcpay/chain/sources.py)."""
+        """Returns the last header whose time is not after `at`, and headers below it.
+
+        The result is that header's height, and a list of up to `below` + 1 headers (80
+        bytes each) in ascending order, which ends with that header. If the times of all
+        headers are after `at`, that header is the first one of the chain.
+        """
         last_page = self._last_page_before(at)
         first_page = max(0, last_page - ceil(below / PAGE))
         headers: list[ShownHeader] = []

@@ -42,20 +42,21 @@ def is_missing(error: FetchError) -> bool:
 def search_history(explorer: Endpoint, address: str, script: bytes) -> Mempool:
     """Returns the unconfirmed outputs that pay `script`, the script of `address`.
 
-    Fetches up to MOST_PAGES pages within the time-out of one request. The search does
-    not stop at the first confirmed transaction, since the explorer software "mempool"
-    lists a transaction that spends unconfirmed coins last. If there may be more pages,
-    `is_whole` of the result is False. Raises FetchError if a page fails.
+    Fetches up to MOST_PAGES pages within the time-out of one request. If there may be
+    more pages, `is_whole` of the result is False. Raises FetchError if a page fails.
+
+    The search does not stop at the first confirmed transaction, since the explorer
+    software "mempool" lists a transaction that spends unconfirmed coins last.
     """
     end_s = time.monotonic() + REQUEST_TIMEOUT_S
-    outputs: dict[tuple[str, int], SeenOutput] = {}
+    outputs: dict[tuple[str, int], SeenOutput] = {}  # by outpoint
     txids = set[str]()
-    after = ""
+    query = ""
     for _ in range(MOST_PAGES):
         left_s = end_s - time.monotonic()
         if left_s <= 0:
             raise TimedOut(f"took longer than {REQUEST_TIMEOUT_S} s for all pages")
-        path = f"/address/{address}/txs{after}"
+        path = f"/address/{address}/txs{query}"
         page = explorer.fetch(path, history_page(script), left_s, is_look=True)
         outputs.update((output.outpoint, output) for output in page.outputs)
         all_outputs = refuse_too_many(list(outputs.values()))
@@ -64,7 +65,7 @@ def search_history(explorer: Endpoint, address: str, script: bytes) -> Mempool:
         if txids.issuperset(page.txids):
             break  # it does not know `after_txid`, and shows the same page again
         txids.update(page.txids)
-        after = f"?after_txid={page.txids[-1]}"
+        query = f"?after_txid={page.txids[-1]}"
     return Mempool(all_outputs, is_whole=False)
 
 

@@ -53,9 +53,9 @@ def endpoint_name(url: str) -> str:
 class Reserve:
     """Calls that a process has counted in advance, at most `most` to each explorer.
 
-    So the process need not write to the database before each call. First it counts one
-    call, then each time twice as many as the time before. Calls that are left when the
-    process ends stay counted as used. Thread-safe.
+    So the process need not write to the database before each call. It counts one call
+    at first, and then each time twice as many as the time before. Calls that are left
+    when the process ends stay counted as used. Thread-safe.
     """
 
     def __init__(self, most: int = 0) -> None:
@@ -129,7 +129,7 @@ class Quota:
         refuse.
         """
         now = self.now()
-        # Whole hours, so that an idle shop writes to the disk for it only once an hour.
+        # Whole hours, so that an idle shop writes this to the disk only once an hour.
         before = start_of_hour(now - KEPT_FOR)
         with self.db.write():
             for name in responding:
@@ -148,6 +148,7 @@ class Quota:
             age_ms = max(0, now_ms - row.minute_ms)
             minutes_ago = age_ms // MINUTE_MS
             used[row.root][minutes_ago] += row.calls
+        # Each of these stays 0 if every explorer is in its back-off.
         per_hour = 0
         most_left = 0
         most_minutely = 0.0
