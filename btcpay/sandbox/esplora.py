@@ -28,7 +28,7 @@ MAX_MEMPOOL_TXS = 50
 def create_esplora() -> Blueprint:
     blueprint = Blueprint("esplora", __name__)
     for path, view in VIEWS.items():
-        blueprint.add_url_rule(path, path, partial(_answer, view))
+        blueprint.add_url_rule(path, endpoint=path, view_func=partial(_answer, view))
     return blueprint
 
 
@@ -45,8 +45,9 @@ def blocks(start_height: str = "") -> Response:
     start = ledger.height
     if start_height:
         start = _height(start_height)
+    lowest = max(0, start - BLOCKS_PER_PAGE + 1)
     views = []
-    for height in range(start, max(-1, start - BLOCKS_PER_PAGE), -1):
+    for height in range(start, lowest - 1, -1):
         block = ledger.blocks[ledger.hashes[height]]
         views.append(block_view(block, height))
     return jsonify(views)

@@ -88,9 +88,9 @@ class Shop:
         return _json(answer)
 
     def look(self, invoice: Json) -> Json:
-        """Returns the invoice's status, with the request that the customer's page uses.
+        """Returns the invoice's status, as the shop answers it to the customer's page.
 
-        This request makes the shop search the mempool for payments.
+        The request makes the shop search the mempool for payments.
         """
         return _json(self._ask("GET", f"{self._root}/pay/{invoice['id']}/status"))
 

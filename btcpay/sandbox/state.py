@@ -33,8 +33,8 @@ EXTENSION = "blocktill-sandbox"
 class InventedPayment:
     """A payment that nobody has sent, but that a lying explorer shows.
 
-    The explorer shows it as unconfirmed, and in every block above `since_height`.
-    `blocks_shown` counts the responses with such a block.
+    The explorer shows it as an unconfirmed transaction, and also in every block above
+    `since_height`. `blocks_shown` counts the responses with such a block.
     """
 
     entry: ChainTx

@@ -43,7 +43,7 @@ class Journal:
         path.touch(mode=stat.S_IRUSR | stat.S_IWUSR)
         self._db = sqlite3.connect(
             path,
-            0,
+            timeout=0,  # a locked file is an error at once
             isolation_level=None,
             check_same_thread=False,
         )
@@ -72,7 +72,7 @@ class Journal:
 class Chain:
     """The best chain and its mempool. The rewards of mined blocks go to `reward_script`.
 
-    Hold `lock` while you read several values that must be of the same state.
+    Hold `lock` to read several values of the same state.
     """
 
     def __init__(self, journal: Journal, reward_script: bytes):
@@ -202,10 +202,12 @@ class Chain:
         mempool.
         """
         fork_height = self.ledger.heights[blocks[0].previous]
-        returning: list[Tx] = []
         lost_hashes = self.ledger.hashes[fork_height + 1 :]
+        # Parents before children: those of the replaced blocks come first.
+        returning: list[Tx] = []
         for block_hash in lost_hashes:
-            returning += self.ledger.blocks[block_hash].txs[1:]
+            block = self.ledger.blocks[block_hash]
+            returning += block.txs[1:]  # without the coinbase
         returning += [entry.tx for entry in self.mempool.entries.values()]
         if lost_hashes:
             self.ledger = self.ledger.branch(fork_height)

@@ -54,7 +54,7 @@ class Ledger:
     - `hashes`: the hashes of its blocks, by height.
     - `blocks`: the blocks by hash, including blocks that a reorganisation has removed.
     - `heights`: the heights of all these blocks, by hash.
-    - `coins`: the transaction that created each unspent output, by the output.
+    - `coins`: the transaction that created each unspent output, by outpoint.
     - `confirmed`: the transactions in the best chain, by txid.
     """
 
@@ -91,6 +91,7 @@ class Ledger:
             self._confirm(tx)
 
     def _confirm(self, tx: Tx) -> None:
+        """Adds a transaction of the new tip: removes the spent coins, and adds its own."""
         prevouts = []
         if not tx.is_coinbase:
             for txin in tx.inputs:
@@ -119,9 +120,10 @@ class Ledger:
 class Mempool:
     """Unconfirmed transactions in the order of their arrival, parents before children.
 
-    Unlike a real node, the mempool does not check signatures, the minimum relay fee, the
-    fee of a replacement (BIP125), and the length of a chain of unconfirmed transactions.
-    All transactions come from the payer's wallet, which observes these rules.
+    Unlike a real node, the mempool does not check signatures, the minimum relay fee,
+    the fee of a replacement (BIP125), or the length of a chain of unconfirmed
+    transactions. All transactions come from the payer's wallet, which observes these
+    rules.
     """
 
     entries: dict[str, ChainTx] = field(default_factory=dict)

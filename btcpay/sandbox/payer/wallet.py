@@ -39,13 +39,16 @@ class Wallet:
     def fresh_address(self) -> str:
         """Returns an address of a new key, which is discarded: coins paid to it are lost.
 
-        For a customer's refund, the wallet's own address cannot be used, since each block
-        pays its reward there.
+        For a customer's refund, the wallet's own address cannot be used, since each
+        block pays its reward there.
         """
         return address_of(Key.new().script)
 
     def coins(self) -> list[Spendable]:
-        """Returns the coins that can be spent: confirmed before unconfirmed, large before small."""
+        """Returns the coins that can be spent.
+
+        Confirmed coins come before unconfirmed ones, and large ones before small ones.
+        """
         with self.chain.lock:
             tip_height = self.chain.ledger.height
             spenders = self.chain.mempool.spenders
@@ -111,9 +114,10 @@ class Wallet:
         outputs: Sequence[TxOut],
         fee_sats: int,
     ) -> bytes:
-        """Returns the signed raw transaction. Change is returned to the wallet unless it is dust.
+        """Returns the signed raw transaction.
 
-        Raises BadRequest if nothing is left to pay after the fee.
+        The change is an output to the wallet, unless it is dust. Raises BadRequest if
+        nothing is left to pay after the fee.
         """
         paid_sats = sum(output.value_sats for output in outputs)
         change_sats = sum_sats(coins) - paid_sats - fee_sats
@@ -124,10 +128,10 @@ class Wallet:
         return sign(self._key, coins, outputs)
 
     def usual_fee_sats(self, input_count: int, outputs: Sequence[TxOut]) -> int:
-        """Returns the fee of a transaction with so many inputs and these outputs.
+        """Returns the fee of a transaction with this number of inputs and these outputs.
 
-        The fee is 2 satoshis per virtual byte. The size includes a change output, and is
-        rounded up.
+        The fee is 2 satoshis per virtual byte. The size includes a change output, and
+        is rounded up.
         """
         inputs_vb = INPUT_VB * input_count
         outputs_vb = OUTPUT_VB + len(self.script)
@@ -229,6 +233,7 @@ def _fee_sats(wallet: Wallet, entry: ChainTx, outputs: Sequence[TxOut]) -> int:
     for txid in mempool.descendants({entry.tx.txid}):
         replaced_sats += mempool.entries[txid].fee_sats
     own_sats = wallet.usual_fee_sats(len(entry.tx.inputs) + 1, outputs)
-    # own_sats is 2 sat per virtual byte, so half of it is at least the replacement's size.
+    # `own_sats` is 2 sat per virtual byte, so half of it is at least the replacement's size.
+    # -(-a // b) is a / b, rounded up.
     same_rate_sats = -(-entry.fee_sats * own_sats // entry.tx.vsize) // 2
     return max(replaced_sats, same_rate_sats) + own_sats

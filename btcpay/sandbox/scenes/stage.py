@@ -50,8 +50,8 @@ class Stage:
     ) -> None:
         """Starts a scene, and stops the one that is running.
 
-        `story` is a generator: it yields the lines to show, and does the scene's actions
-        between them. If `quick` is True, there are no pauses for reading.
+        `story` is a generator: it yields the lines to show, and does the scene's
+        actions between them. If `quick` is True, there are no pauses for reading.
         """
         with self._start_lock:
             self.stop()
@@ -103,6 +103,7 @@ class Stage:
             raise Stopped("stopped")
 
     def _play(self, story: Iterator[str]) -> None:
+        """Runs the scene to its end, and stores its final state."""
         state = "failed"
         problem = "an error of the sandbox; the log says more"
         try:

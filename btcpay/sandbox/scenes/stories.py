@@ -41,8 +41,9 @@ class Scene(NamedTuple):
             if step.startswith("> "):
                 yield step.removeprefix("> ").format(**actors.line_values())
             else:
-                act, *words = step.split()
-                getattr(actors, act)(*words)
+                name, *arguments = step.split()
+                action = getattr(actors, name)
+                action(*arguments)
 
 
 @cache
@@ -105,7 +106,7 @@ class Actors:
         sats: int = self.invoice["amount_sats"]
         half_sats = sats // 2
         paid_sats = sats
-        received_sats = sats
+        received_sats = sats  # in total, together with an earlier half
         if part == "half":
             paid_sats = half_sats
             received_sats = half_sats

@@ -26,17 +26,17 @@ def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
     """Pays a sum times `tenths` / 10, rounded down to satoshis.
 
     If the field `invoice` has an invoice's id, the sum is the missing amount of the
-    invoice, or its whole amount if nothing is missing. Otherwise the sum is in the field
-    `amount`, and is paid to the address in the field `address`.
+    invoice, or its whole amount if nothing is missing. Otherwise the sum is in the
+    field `amount`, and is paid to the address in the field `address`.
     """
     invoice_id = forms.field("invoice")
     if invoice_id:
         invoice = sandbox.require_shop().invoice(invoice_id)
         address = invoice["deposit_address"]
-        sats = on_chain(sandbox, invoice).missing_sats or invoice["amount_sats"]
+        sum_sats = on_chain(sandbox, invoice).missing_sats or invoice["amount_sats"]
     else:
-        address, sats = forms.read_order()
-    amount_sats = sats * tenths // 10
+        address, sum_sats = forms.read_order()
+    amount_sats = sum_sats * tenths // 10
     txid = sandbox.pay(address, amount_sats)
     return {"txid": txid, "address": address, "amount_sats": amount_sats}
 
@@ -48,24 +48,24 @@ def mine(sandbox: Sandbox) -> Json:
 def replace(sandbox: Sandbox) -> Json:
     """Replaces an unconfirmed payment by one with a higher fee.
 
-    The payment is the one whose id is in the field `txid`. If that is empty, it is the
-    newest payment of the invoice in the field `invoice`. If both are empty, it is the
-    newest of all. With the field `away`, the replacement pays the wallet itself.
+    The field `txid` has the payment's txid. If it is empty, the newest payment of the
+    invoice in the field `invoice` is replaced. If both are empty, the newest of all is.
+    With the field `away`, the replacement pays the wallet itself.
     """
-    replaced = forms.field("txid").lower()
+    old_txid = forms.field("txid").lower()
     away = forms.read_flag("away")
     invoice_id = forms.field("invoice")
-    if invoice_id and not replaced:
+    if invoice_id and not old_txid:
         invoice = sandbox.require_shop().invoice(invoice_id)
         payments = on_chain(sandbox, invoice).payments
         if not payments:
             raise BadRequest("nothing waits for this invoice; press pay first")
-        replaced = payments[0]
+        old_txid = payments[0]
     with sandbox.chain.lock:
-        if not replaced:
-            replaced = next(iter(sandbox.wallet.payments()), "")
-        txid = sandbox.replace(replaced, away)
-    return {"txid": txid, "replaced": replaced}
+        if not old_txid:
+            old_txid = next(iter(sandbox.wallet.payments()), "")
+        new_txid = sandbox.replace(old_txid, away)
+    return {"txid": new_txid, "replaced": old_txid}
 
 
 def reorganise(sandbox: Sandbox) -> Json:
@@ -147,14 +147,15 @@ def scene(sandbox: Sandbox) -> Json:
     With the field `quick`, there are no pauses for reading.
     """
     shop = sandbox.require_shop()
+    scenes_by_name = scenes()
     name = forms.field("scene")
-    if name not in scenes():
-        raise forms.field_error("scene", f"give one of {', '.join(scenes())}")
+    if name not in scenes_by_name:
+        raise forms.field_error("scene", f"give one of {', '.join(scenes_by_name)}")
     quick = forms.read_flag("quick")
-    played = scenes()[name]
+    chosen = scenes_by_name[name]
     sandbox.switches.mend()
-    sandbox.stage.start(name, played.title, played.play(sandbox, shop), quick)
-    return {"scene": name, "title": played.title}
+    sandbox.stage.start(name, chosen.title, chosen.play(sandbox, shop), quick)
+    return {"scene": name, "title": chosen.title}
 
 
 def stop(sandbox: Sandbox) -> Json:
@@ -189,8 +190,8 @@ def create_workbench() -> Blueprint:
     for name in BUTTONS:
         blueprint.add_url_rule(
             f"/sandbox/{name}",
-            name,
-            partial(_press, name),
+            endpoint=name,
+            view_func=partial(_press, name),
             methods=["POST"],
         )
     for kind, status in ((BadRequest, 400), (ShopAway, 502)):
@@ -204,12 +205,14 @@ def _wants_json() -> bool:
 
 
 def _press(name: str) -> ResponseReturnValue:
+    """Does the action of a button, and stores the sentence about it for the page."""
     button, notice = BUTTONS[name]
-    answer = button(current_sandbox())
-    switches = current_sandbox().switches
-    switches.notice = notice.format(**answer, price_usd=switches.price_usd)
+    sandbox = current_sandbox()
+    result = button(sandbox)
+    switches = sandbox.switches
+    switches.notice = notice.format(**result, price_usd=switches.price_usd)
     if _wants_json():
-        return jsonify(answer)
+        return jsonify(result)
     return redirect("/", 303)
 
 
