@@ -81,16 +81,16 @@ class ScriptRun:
         Raises InvalidChild if `index` is 2**31 or more, or if the derived key is invalid
         (BIP32), which has a probability of 2**-127.
         """
-        is_near = 0 < index - self._last < RUN
+        is_slightly_above_last = 0 < index - self._last < RUN
         self._last = index
         script = self._scripts.get(index)
         if script is not None:
             return script
-        if not is_near or index + RUN > HARDENED:
+        if not is_slightly_above_last or index + RUN > HARDENED:
             return self._account.script(index)
-        run = range(index, index + RUN)
+        indexes = range(index, index + RUN)
         try:
-            scripts = dict(zip(run, self._account.scripts(run), strict=True))
+            scripts = dict(zip(indexes, self._account.scripts(indexes), strict=True))
         except InvalidChild:  # perhaps only the key of a later index is invalid
             return self._account.script(index)
         self._scripts = scripts
@@ -145,10 +145,10 @@ def dust_limit_of_account(descriptor: str) -> int:
 
 
 def import_request(merchant: Merchant, indexes: range) -> Row:
-    """Returns a request with which Bitcoin Core's importdescriptors watches addresses.
+    """Returns a request for Bitcoin Core's importdescriptors, to watch addresses.
 
     `indexes` are the indexes of these addresses. In the request, `active` is False, so
-    that the node does not hand the addresses out itself. `timestamp` is the time in unix
+    that the node does not hand the addresses out itself. `timestamp` is the time in Unix
     seconds at which the merchant was created: no address was paid before, so Bitcoin Core
     need not search older blocks.
     """

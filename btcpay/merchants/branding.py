@@ -24,6 +24,8 @@ DARK_PAGE = "#15181d"
 MAX_LOGO_BYTES = 65_536  # the rest of the page has only about 17 kB
 # The placeholder in a URL for the invoice's id.
 INVOICE = "{invoice}"
+# Characters that must be percent-encoded in a URL.
+_UNSAFE_CHARACTERS = frozenset('{}<>"\\^`')
 # SVG is not accepted, since it can contain scripts.
 _SIGNATURES = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n.{4}IHDR", re.DOTALL),
@@ -82,18 +84,23 @@ def checked_url(text: str) -> str:
             f"{text!a} must be an address of at most {MAX_URL_CHARACTERS} characters that begins"
             " with https:// or http://, other letters than ASCII percent-encoded"
         )
-    if set(url.replace(INVOICE, "")) & set('{}<>"\\^`'):
+    if _UNSAFE_CHARACTERS.intersection(url.replace(INVOICE, "")):
         raise CommandError(
             f"{url}: {INVOICE} is the only thing in braces, other signs are encoded"
         )
-    try:
-        if "@" in web_parts(url).netloc:
-            raise ValueError
-    except ValueError:
+    if not _has_valid_host(url):
         raise CommandError(
             f"{url} must name a host such as shop.example, without user, password or {INVOICE}"
-        ) from None
+        )
     return url
+
+
+def _has_valid_host(url: str) -> bool:
+    """True if the URL has a valid host, and no user and no password."""
+    try:
+        return "@" not in web_parts(url).netloc
+    except ValueError:
+        return False
 
 
 def _in_ascii(url: str) -> str:

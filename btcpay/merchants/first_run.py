@@ -32,14 +32,16 @@ _IS_PRESS = re.compile(f"[0-9A-Za-z]{{{ID_CHARACTERS}}}").fullmatch
 class AccountPosition(NamedTuple):
     """The position in an account at which the shop's addresses begin.
 
-    The fields are parameters of `add_merchant`.
+    `next_index` is the index of the address of the first invoice. `used_before` is the
+    number of the account's addresses up to the last one that was used before the shop
+    began; 0 if none was.
     """
 
     next_index: int
     used_before: int
 
 
-FIRST_ADDRESS = AccountPosition(0, 0)
+FIRST_ADDRESS = AccountPosition(next_index=0, used_before=0)
 
 
 def start_url(db: Database, base_url: str, token: str = "") -> str | None:
@@ -97,7 +99,14 @@ def make_first(
         meta.lock(db)  # concurrent requests are serialized
         if not is_open(db, token):
             return None
-        merchant = add_merchant(db, fields["name"].strip(), account, now, *beginning)
+        merchant = add_merchant(
+            db,
+            fields["name"].strip(),
+            account,
+            now,
+            next_index=beginning.next_index,
+            used_before=beginning.used_before,
+        )
         set_currency(db, merchant.id, fields["currency"])
         set_timezone(db, merchant.id, fields["timezone"])
         set_mail(db, merchant.id, {"language": fields["language"]}, now)
@@ -120,13 +129,17 @@ def session_of_press(
     If a visitor presses the form's button twice, the browser sends the form twice, and
     shows the second response. So that response must set the session cookie too. `press`
     is the form's random id, which only the browser that loaded the form knows.
+    `password_scrypt` is the hash of the owner's present password; "" if there is none.
     """
     if not is_setup_token(db, token):
         return None
     secret = _session_secret(token, press)
     if not secret:
         return None
-    if session_of(db, sessions.BY_SECRET, secret, now, password_scrypt) is None:
+    session = session_of(
+        db, sessions.BY_SECRET, secret, now, password_scrypt=password_scrypt
+    )
+    if session is None:
         return None
     return secret
 

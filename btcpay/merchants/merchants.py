@@ -140,9 +140,9 @@ def set_currency(db: Database, merchant_id: int, currency: str) -> None:
 
 
 def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
-    """Sets the merchant's time zone, and computes the totals of all past days again.
+    """Sets the merchant's time zone, and recomputes the totals of all past days.
 
-    Does both in one database transaction.
+    Both happen in one database transaction.
     """
     with db.write():
         balances.lock(db, merchant_id)
@@ -209,18 +209,19 @@ def gap_of(
     - `used_before` is the number of the account's addresses up to the last one that was
       used before the shop began.
     """
-    before_first = used_before - 1
+    last_before_shop = used_before - 1
     if last is None:
-        last = before_first
+        last = last_before_shop
     paid = [last, *used]
-    highest = paid[-1]
-    next_unused = max(next_index, highest + 1)
+    highest_paid = paid[-1]
+    next_unused = max(next_index, highest_paid + 1)
+    # A wallet that finds index 3 finds index 7 too if it searches 4 addresses further.
     limit = widest or 0
     for before, after in pairwise([*paid, next_unused]):
         limit = max(limit, after - before)
-    if highest == before_first:
+    if highest_paid == last_before_shop:
         return Gap(None, limit)
-    return Gap(highest, limit)
+    return Gap(highest_paid, limit)
 
 
 def gap_of_merchant(db: Database, merchant: Merchant, used: Sequence[int] = ()) -> Gap:
@@ -230,4 +231,10 @@ def gap_of_merchant(db: Database, merchant: Merchant, used: Sequence[int] = ()) 
     one in the database, ascending.
     """
     last, widest = db.get(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
-    return gap_of(last, widest, merchant.next_index, used, merchant.used_before)
+    return gap_of(
+        last,
+        widest,
+        next_index=merchant.next_index,
+        used=used,
+        used_before=merchant.used_before,
+    )

@@ -6,6 +6,8 @@ secret.
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
 
 from btcpay.bitcoin.keys import is_private, is_public
 from btcpay.bitcoin.seed_words import holds_seed_words, holds_share, is_seed_qr
@@ -42,7 +44,9 @@ _LABELLED = re.compile(
 # A run of Base58 characters. Line breaks may divide a key into several runs.
 _PIECE = re.compile(rf"{_BASE58}+")
 _MAX_PIECES = 4  # of one key
-_BROKEN_KEY_CHARS = (51, 113)  # WIF to an extended key
+# The lengths of private keys in Base58, from a key in the format WIF to an extended key.
+_SHORTEST_KEY = 51
+_LONGEST_KEY = 113
 _LONG_WORD = re.compile(rf"(?<!\w){_BASE58}{{51,112}}(?!\w)")
 _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _OTHER_ESCAPE = re.compile(r"\\[bfnrt]")
@@ -108,7 +112,7 @@ def holds_private_key(text: str) -> bool:
     if _LOOKS_PRIVATE.search(_without_public_keys(joined)):
         return True
     long_words = _LONG_WORD.findall(text)[:_MAX_LONG_WORDS]
-    words = [*long_words, *_broken_words(text), joined[:113]]
+    words = [*long_words, *_broken_words(text), joined[:_LONGEST_KEY]]
     return any(is_private(word) for word in words)
 
 
@@ -117,14 +121,15 @@ def _without_public_keys(text: str) -> str:
 
     Keys whose checksum is wrong are not replaced.
     """
+    return _LONG_WORD.sub(_blank_for_public_key, text)
 
-    def blank_public(match: re.Match[str]) -> str:
-        word = match.group()
-        if is_public(word):
-            return " "
-        return word
 
-    return _LONG_WORD.sub(blank_public, text)
+def _blank_for_public_key(match: re.Match[str]) -> str:
+    """Returns a blank if the word is an extended public key, else the word."""
+    word = match.group()
+    if is_public(word):
+        return " "
+    return word
 
 
 def _broken_words(text: str) -> list[str]:
@@ -135,27 +140,35 @@ def _broken_words(text: str) -> list[str]:
     """
     words: list[str] = []
     pieces = list(_PIECE.finditer(text))
-    shortest, longest = _BROKEN_KEY_CHARS
-    for place, first in enumerate(pieces):
-        joined = first.group()
-        end = first.end()
-        for piece in pieces[place + 1 : place + _MAX_PIECES]:
-            is_next = text[end : piece.start()].isspace()
-            joined += piece.group()
-            end = piece.end()
-            if not is_next or len(joined) > longest:
-                break
-            if len(joined) >= shortest:
-                words.append(joined)
+    for index in range(len(pieces)):
+        words += _joined_pieces(text, pieces[index : index + _MAX_PIECES])
         if len(words) > _MAX_LONG_WORDS:
             break
     return words
 
 
-def are_seed_words(text: str) -> bool:
-    """True if the whole text looks like a mnemonic (BIP39), with or without numbers.
+def _joined_pieces(text: str, pieces: Sequence[re.Match[str]]) -> list[str]:
+    """Returns the first two pieces joined, the first three joined, and so on.
 
-    The words may be in any language.
+    Stops at a piece that does not follow the one before it after blanks alone, and at a
+    length above that of any key. Leaves out texts that are shorter than any key.
+    """
+    words: list[str] = []
+    joined = pieces[0].group()
+    for before, piece in pairwise(pieces):
+        has_only_blanks_between = text[before.end() : piece.start()].isspace()
+        joined += piece.group()
+        if not has_only_blanks_between or len(joined) > _LONGEST_KEY:
+            break
+        if len(joined) >= _SHORTEST_KEY:
+            words.append(joined)
+    return words
+
+
+def are_seed_words(text: str) -> bool:
+    """True if the whole text looks like a mnemonic (BIP39).
+
+    The words may be in any language, and may be numbered.
     """
     words = [
         word for word in _BETWEEN_WORDS.split(text.strip()) if not _is_number(word)
@@ -163,9 +176,8 @@ def are_seed_words(text: str) -> bool:
     is_count_of_mnemonic = 12 <= len(words) <= 24
     if not is_count_of_mnemonic or max(map(len, words)) > MAX_WORD:
         return False
-    return all(
-        _SEED_WORD.fullmatch(unicodedata.normalize("NFC", word)) for word in words
-    )
+    composed = [unicodedata.normalize("NFC", word) for word in words]
+    return all(_SEED_WORD.fullmatch(word) for word in composed)
 
 
 def _is_number(word: str) -> bool:

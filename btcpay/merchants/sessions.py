@@ -76,8 +76,9 @@ def log_in(
 ) -> str | None:
     """Uses up a login link, opens a session, and returns the session's secret.
 
-    Returns None if the link is unknown, used or expired. `former` is the secret of the
-    session that the browser had before; "" if it had none. This call ends that session.
+    Returns None if the link is unknown, used or expired. `secret` is the link's secret.
+    `former` is the secret of the session that the browser had before; "" if it had
+    none. This call ends that session.
     """
     with db.write():
         login = db.get_or_none(
@@ -87,7 +88,9 @@ def log_in(
             return None
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))
         db.run(sessions.END_OLD, used_after=to_ms(now - LIFE))
-        return open_session(db, login.merchant_id, browser, now, login.till_only)
+        return open_session(
+            db, login.merchant_id, browser, now, till_only=login.till_only
+        )
 
 
 def log_in_owner(
@@ -128,9 +131,10 @@ def open_session(
 ) -> str:
     """Stores a new session, and returns its secret.
 
-    `browser` is the User-Agent. `password_scrypt` is the hash of the owner's password
-    if the password opens the session, else None. `secret` must not be the secret of
-    another session; if it is "", a random secret is made.
+    `browser` is the User-Agent. `till_only` is 1 if the session can use only the till,
+    else 0. `password_scrypt` is the hash of the owner's password if the password opens
+    the session, else None. `secret` must not be the secret of another session; if it is
+    "", a random secret is made.
     """
     secret = secret or random_base62(SECRET_CHARACTERS)
     db.run(
@@ -213,7 +217,11 @@ def end_all(db: Database, merchant_id: int, but: str = "") -> int:
 
 
 class Device(NamedTuple):
-    """The names of a browser and of its operating system; "" if unknown."""
+    """The names of a browser and of its operating system.
+
+    `browser` is the whole User-Agent if the browser is unknown. `system` is "" if it is
+    unknown.
+    """
 
     browser: str
     system: str
@@ -222,7 +230,7 @@ class Device(NamedTuple):
 def device_of(user_agent: str) -> Device:
     """Returns the browser and the operating system that a User-Agent names.
 
-    If the browser is unknown, `browser` is the whole text, and `system` is "".
+    If the browser is unknown, does not look for the operating system.
     """
     text = " ".join(user_agent.split())
     browser = _first_match(_BROWSERS, text)

@@ -53,6 +53,7 @@ class WalletAccount(NamedTuple):
         if key.origin:
             expression = f"[{key.origin}]{key.text}"
         descriptor = parse(DESCRIPTORS[script_type].format(expression))
+        # Only the first occurrence: the source, after it, may contain the same letters.
         description = self.description.replace(
             self.descriptor.script_type.upper(), script_type.upper(), 1
         )
@@ -120,8 +121,9 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
     """Returns a different name for each account: its name in the file, or its script type."""
     names: list[str] = []
     for candidate in candidates:
-        base = "".join(sign for sign in candidate.name if sign.isprintable())
-        base = " ".join(base.split())[:MAX_NAME] or candidate.descriptor.script_type
+        printable = "".join(sign for sign in candidate.name if sign.isprintable())
+        name_in_file = " ".join(printable.split())[:MAX_NAME]
+        base = name_in_file or candidate.descriptor.script_type
         names.append(_free_name(base, names))
     return names
 
@@ -145,13 +147,12 @@ def _account(candidate: Candidate, name: str, source: str) -> WalletAccount:
     signers = "one key"
     if descriptor.is_multi:
         signers = f"{descriptor.threshold} of {len(descriptor.keys)}"
-    description = f"{signers}, {descriptor.script_type.upper()}, {source}"
     return WalletAccount(
-        name,
-        descriptor,
-        description,
-        candidate.is_assumed,
-        _notes(candidate),
+        name=name,
+        descriptor=descriptor,
+        description=f"{signers}, {descriptor.script_type.upper()}, {source}",
+        is_assumed=candidate.is_assumed,
+        notes=_notes(candidate),
     )
 
 
@@ -169,37 +170,45 @@ def _notes(candidate: Candidate) -> tuple[str, ...]:
             " how many of the keys must sign."
         )
         notes += _contradictions(descriptor)
-    notes += _unusual_paths(descriptor)
-    steps = {key.steps for key in descriptor.keys}
-    if any(path[-1:] == (CHANGE,) for path in steps):
-        notes.append(CHANGE_NOTE)
-    elif steps != {RECEIVING}:
-        notes.append("The path after the keys is not the usual /0/*.")
+    notes += _unusual_origins(descriptor)
+    notes += _unusual_steps(descriptor)
     if descriptor.form[-1] == "multi":
         notes.append("The keys keep their order (multi, not sortedmulti).")
     return tuple(notes)
 
 
-def _unusual_paths(descriptor: Descriptor) -> list[str]:
-    """Returns notes on keys whose path is that of another coin or another depth."""
+def _unusual_steps(descriptor: Descriptor) -> list[str]:
+    """Returns a note if the path after the keys is not that of receiving addresses."""
+    paths = {key.steps for key in descriptor.keys}
+    if any(path[-1:] == (CHANGE,) for path in paths):
+        return [CHANGE_NOTE]
+    if paths != {RECEIVING}:
+        return ["The path after the keys is not the usual /0/*."]
+    return []
+
+
+def _unusual_origins(descriptor: Descriptor) -> list[str]:
+    """Returns notes on keys whose path before them is that of another coin or depth."""
     notes = []
     for key in descriptor.keys:
-        own = read_key(key.text)
-        path = key.origin.split("/")[1:]
-        has_coin = len(path) > 1 and purpose_of(path[0]) in PURPOSES_WITH_COIN
-        if has_coin and path[1] not in (BITCOIN, TEST_NETWORKS):
+        wallet_key = read_key(key.text)
+        _fingerprint, *path = key.origin.split("/")
+        coin = None
+        if len(path) > 1 and purpose_of(path[0]) in PURPOSES_WITH_COIN:
+            coin = path[1]
+        if coin not in (None, BITCOIN, TEST_NETWORKS):
             notes.append("The path of a key is that of another coin than Bitcoin.")
-        if has_coin and path[1] == TEST_NETWORKS and descriptor.is_main:
+        if coin == TEST_NETWORKS and descriptor.is_main:
             notes.append("The path of a key is that of a test network.")
-        if own.depth > 0 and not own.is_hardened:
+        if wallet_key.depth > 0 and not wallet_key.is_hardened:
             notes.append(
                 "A key is below the account's: its own number is not hardened."
             )
-        if key.origin and len(path) != own.depth:
+        if key.origin and len(path) != wallet_key.depth:
             notes.append(
                 "The path before a key has not as many steps as the key itself."
             )
-    return list(dict.fromkeys(notes))
+    return list(dict.fromkeys(notes))  # each once, in order
 
 
 def _contradictions(descriptor: Descriptor) -> list[str]:

@@ -3,7 +3,6 @@
 An account has two branches: receiving addresses and change addresses (BIP44).
 """
 
-from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.wallet_text.contents import Candidate, Contents
 
 CHANGE = 1  # the last step of change addresses (BIP44)
@@ -21,9 +20,8 @@ def receiving_accounts(contents: Contents) -> list[Candidate]:
     known_accounts = set()
     known_branches = set()
     for candidate in sorted(contents.candidates, key=_priority):
-        descriptor = candidate.descriptor
-        account = _account_id(descriptor)
-        branch = (account, tuple(key.steps for key in descriptor.keys))
+        account = _account_id(candidate)
+        branch = (account, tuple(key.steps for key in candidate.descriptor.keys))
         is_needless = account in known_accounts or candidate.is_internal
         if _is_change(candidate) and is_needless:
             contents.leave_out(CHANGE_LEFT_OUT)
@@ -31,9 +29,12 @@ def receiving_accounts(contents: Contents) -> list[Candidate]:
             receiving.append(candidate)
         known_accounts.add(account)
         known_branches.add(branch)
-    order_in_text = [_account_id(each.descriptor) for each in contents.candidates]
-    receiving.sort(key=lambda each: order_in_text.index(_account_id(each.descriptor)))
-    return receiving
+    accounts_in_text = [_account_id(candidate) for candidate in contents.candidates]
+
+    def position_in_text(candidate: Candidate) -> int:
+        return accounts_in_text.index(_account_id(candidate))
+
+    return sorted(receiving, key=position_in_text)
 
 
 def _priority(candidate: Candidate) -> tuple[bool, bool]:
@@ -47,8 +48,9 @@ def _is_change(candidate: Candidate) -> bool:
     return candidate.is_internal or all(step == (CHANGE,) for step in steps)
 
 
-def _account_id(descriptor: Descriptor) -> object:
+def _account_id(candidate: Candidate) -> object:
     """Returns a value that is equal for the two branches of one account, and for no others."""
+    descriptor = candidate.descriptor
     keys = [(key.text, key.steps[:-1]) for key in descriptor.keys]
     if descriptor.form[-1] == "sortedmulti":
         keys.sort()

@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
     - `has_checksum`: True if a checksum covers the whole descriptor.
     - `is_lone`: True if the text gives the account by an extended public key alone,
       without a descriptor.
-    - `is_wanted`: True if it `is_lone` and the person has named its script type.
+    - `is_wanted`: True if `is_lone` is True and the person has named a script type.
     """
 
     descriptor: Descriptor
@@ -65,8 +65,8 @@ class Candidate(NamedTuple):
 class Contents:
     """The accounts of a text for this network, collected one by one.
 
-    - `script_type`: the script type that the person named; None if none. It is used for
-      keys that do not give their own.
+    - `script_type`: the script type that the person has named; None if the person has
+      named none. It is used for keys whose script type the text does not give.
     - `wallet`: where the text comes from, for example "BlueWallet's file".
     - `reasons`: each reason why something was left out, with its TextProblem.
     """
@@ -93,10 +93,10 @@ class Contents:
         self.reasons.setdefault(reason, problem)
 
     def leave_out_other_network(self, is_main: bool, subject: str) -> None:
-        """Adds the reason that a key is for another network.
+        """Adds the reason that keys are for another network, and are therefore left out.
 
-        `is_main` is True if the key is for mainnet. `subject` begins the sentence about
-        the key, for example "its keys are".
+        `is_main` is True if the keys are for mainnet. `subject` begins the sentence about
+        the keys, for example "its keys are".
         """
         problem = TextProblem.TEST_KEYS
         if is_main:

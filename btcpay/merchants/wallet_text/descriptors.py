@@ -88,17 +88,18 @@ def find_descriptors(text: str) -> list[DescriptorText]:
             position = call.end()  # words before a bracket, no function
             continue
         end = _closing_bracket(text, call.end())
-        if is_descriptor and end is not None:
-            descriptor = _with_checksum(text, call.start(), end + 1)
-            descriptors.append(descriptor)
-            position = descriptor.end
-            continue
-        if is_descriptor or _has_key(text, call.end(), end):
-            # The end is lost, or the beginning, such as `w` of `wpkh(`.
+        is_end_lost = is_descriptor and end is None
+        # Such as `w` of `wpkh(`.
+        is_start_lost = not is_descriptor and _has_key(text, call.end(), end)
+        if is_end_lost or is_start_lost:
             raise TextRefused(CUT, TextProblem.DAMAGED)
         if end is None:
             return descriptors  # no key follows, so no descriptor is lost
         position = end + 1
+        if is_descriptor:
+            descriptor = _with_checksum(text, call.start(), end + 1)
+            descriptors.append(descriptor)
+            position = descriptor.end
     if _CALL.search(text, position):
         raise TextRefused(
             f"it has more than {MAX_CALLS} descriptors or brackets",
@@ -142,7 +143,10 @@ def _with_checksum(text: str, start: int, end: int) -> DescriptorText:
 
 
 def take_descriptor(
-    contents: Contents, found: DescriptorText, name: str = "", is_internal: bool = False
+    contents: Contents,
+    source: DescriptorText,
+    name: str = "",
+    is_internal: bool = False,
 ) -> None:
     """Adds the account of a descriptor to the contents, or the reason why it is left out.
 
@@ -150,11 +154,11 @@ def take_descriptor(
     says that the addresses are for change. Raises TextRefused if the checksum is wrong,
     or if the descriptor is invalid and has no checksum.
     """
-    has_checksum = found.checksum is not None
-    if has_checksum and not _is_intact(found):
+    has_checksum = source.checksum is not None
+    if has_checksum and not _is_intact(source):
         raise TextRefused(WRONG_CHECKSUM, TextProblem.DAMAGED)
     try:
-        descriptor = read_descriptor(found.script)
+        descriptor = read_descriptor(source.script)
     except UnsupportedDescriptor as error:
         contents.leave_out(str(error))
         return
@@ -177,14 +181,14 @@ def read_descriptor(script: str) -> Descriptor:
     plain = _ORIGIN.sub(lambda origin: origin.group().replace("H", "h"), script)
     plain = plain.replace(BOTH_BRANCHES, "/<0;1>/*")
     plain = plain.replace(OLD_BRANCHES, "/<0;1>/*")
-    slip132 = []
+    slip132_keys = []
     for match, key in find_keys(plain):
         if key.version.script_type:
-            slip132.append((match["key"], key))
-    for text, key in slip132:
-        plain = plain.replace(text, key.xpub)
+            slip132_keys.append((match["key"], key))
+    for key_text, key in slip132_keys:
+        plain = plain.replace(key_text, key.xpub)
     descriptor = parse(plain)
-    for _, key in slip132:
+    for _, key in slip132_keys:
         if key.version.script_type != descriptor.script_type:
             raise InvalidDescriptor(
                 f"a descriptor holds an xpub, not a {key.version.prefix}, which means"
@@ -196,27 +200,27 @@ def read_descriptor(script: str) -> Descriptor:
 def refuse_fragments(text: str) -> None:
     """Raises TextRefused if a text has the end of a descriptor, or most of a key.
 
-    The caller has removed whole descriptors and keys from the text.
+    Remove whole descriptors and keys from the text before you call this function.
     """
     if _FRAGMENT.search(text):
         raise TextRefused(CUT, TextProblem.DAMAGED)
 
 
-def _is_intact(found: DescriptorText) -> bool:
+def _is_intact(source: DescriptorText) -> bool:
     """True if the checksum fits the descriptor in one of its usual spellings.
 
     Wallets compute the checksum with `'` or `h` for hardened steps, and with the
     branches written as in BIP388 or as in BIP389. The text may have another spelling
     than the one with which the checksum was computed.
     """
-    as_written = found.script
+    as_written = source.script
     with_h = _with_mark(as_written, "h")
     with_quote = _with_mark(as_written, "'")
     for script in (as_written, with_h, with_quote):
         bip389 = script.replace(BOTH_BRANCHES, "/<0;1>/*")
         bip388 = script.replace("/<0;1>/*", BOTH_BRANCHES)
         for spelling in (script, bip389, bip388):
-            if has_valid_checksum(f"{spelling}#{found.checksum}"):
+            if has_valid_checksum(f"{spelling}#{source.checksum}"):
                 return True
     return False
 

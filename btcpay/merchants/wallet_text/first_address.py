@@ -27,9 +27,9 @@ def refuse_other_first_address(
 ) -> None:
     """Raises TextRefused if the first addresses that a file gives do not fit its accounts.
 
-    `candidates` are the accounts in the file. If the file gives at least as many valid
-    addresses as it has accounts, the first address of each account must be among them.
-    Otherwise does nothing.
+    `candidates` are the accounts in the file. The first address of each must be among
+    those that the file gives. Does nothing if the file gives fewer valid addresses than
+    it has accounts.
     """
     named_scripts = set()
     for address in _named_addresses(text):

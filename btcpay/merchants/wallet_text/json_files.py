@@ -100,12 +100,21 @@ def take_file(contents: Contents, trees: list[Tree]) -> None:
     for _, node in objects(trees):
         if take_known_form(contents, node):
             return
+    _take_lone_keys(contents, trees)
+
+
+def _take_lone_keys(contents: Contents, trees: list[Tree]) -> None:
+    """Adds the accounts of the keys in a file of an unknown form without descriptors.
+
+    Raises TextRefused if the file has several signers.
+    """
     keys: list[LoneKey] = []
     says_signers = False
     for place, node in objects({"": trees}):
-        keys += list(_keys_of(contents, place, node))
+        keys += _keys_of(contents, place, node)
         says_signers = says_signers or any(map(_SIGNERS.search, node))
-    if says_signers and len({lone.key.xpub for lone in keys}) > 1:
+    has_several_keys = len({lone.key.xpub for lone in keys}) > 1
+    if says_signers and has_several_keys:
         raise TextRefused(
             "this is a file of several signers, in a form that is not read here: export an output"
             " descriptor"
@@ -115,16 +124,21 @@ def take_file(contents: Contents, trees: list[Tree]) -> None:
 
 def _note_other_keys(contents: Contents, trees: list[Tree]) -> None:
     """Adds a reason to `contents` if the file has a key that is in no account."""
-    taken = {
-        key.text for account in contents.candidates for key in account.descriptor.keys
-    }
+    taken: set[str] = set()
+    for account in contents.candidates:
+        taken.update(key.text for key in account.descriptor.keys)
     for _, _, text in _texts({"": trees}):
-        if {key.xpub for _, key in find_keys(text)} - taken:
+        if _xpubs_in(text) - taken:
             contents.leave_out("a key that is no signer's")
 
 
+def _xpubs_in(text: str) -> set[str]:
+    """Returns the extended public keys in the text, each with the prefix xpub or tpub."""
+    return {key.xpub for _, key in find_keys(text)}
+
+
 def objects(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object]]:
-    """Yields a pair for each object in a JSON value: its path of field names, and the object."""
+    """Yields each object in a JSON value, after the path of field names that leads to it."""
     if isinstance(tree, dict):
         yield place, tree
         for name, value in tree.items():
@@ -134,15 +148,16 @@ def objects(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object
             yield from objects(value, place)
 
 
-def _texts(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object, str]]:
-    """Yields each text in a JSON value, with its path of field names, and its object."""
-    for where, node in objects(tree):
+def _texts(tree: Tree) -> Iterator[tuple[JsonPath, Object, str]]:
+    """Yields (path of field names, object that has the field, text) for each text in a value."""
+    for path, node in objects(tree):
         for name, value in node.items():
             for text in _texts_of(value):
-                yield (*where, name), node, text
+                yield (*path, name), node, text
 
 
 def _texts_of(value: Tree) -> Iterator[str]:
+    """Yields a field's text, or the texts in its list. Leaves out objects in the list."""
     if isinstance(value, str):
         yield value
     if isinstance(value, list):
@@ -151,21 +166,25 @@ def _texts_of(value: Tree) -> Iterator[str]:
 
 
 def _take_descriptors(contents: Contents, trees: list[Tree]) -> bool:
-    """Adds the accounts of all descriptors. Returns True if there is a descriptor."""
-    others: set[str] = set()
+    """Adds the accounts of all descriptors. Returns True if a descriptor has a key.
+
+    Raises TextRefused if a descriptor is damaged.
+    """
     described: set[str] = set()
+    others: set[str] = set()
     for place, node, text in _texts({"": trees}):
         descriptors = find_descriptors(text)
-        for descriptor in descriptors:
-            if _POLICY_KEY.search(descriptor.script):
-                continue
-            described.update(key.xpub for _, key in find_keys(descriptor.script))
-            name = _name_of(place, node)
-            take_descriptor(contents, descriptor, name, node.get("internal") is True)
         if not descriptors:
             if DESCRIPTOR_END.search(text):
                 raise TextRefused(CUT, TextProblem.DAMAGED)
-            others.update(key.xpub for _, key in find_keys(text))
+            others |= _xpubs_in(text)
+        name = _name_of(place, node)
+        is_internal = node.get("internal") is True
+        for descriptor in descriptors:
+            if _POLICY_KEY.search(descriptor.script):  # json_forms.py takes policies
+                continue
+            described |= _xpubs_in(descriptor.script)
+            take_descriptor(contents, descriptor, name, is_internal)
     if described and others - described:
         contents.leave_out("a key that is in no descriptor")
     return bool(described)
@@ -182,27 +201,41 @@ def _name_of(place: JsonPath, node: Object) -> str:
     return ""
 
 
-def _keys_of(contents: Contents, place: JsonPath, node: Object) -> Iterator[LoneKey]:
-    """Yields the keys in the object's fields, with origin, script type and name."""
+def _keys_of(contents: Contents, place: JsonPath, node: Object) -> list[LoneKey]:
+    """Returns the keys in the object's fields, with origin, script type and name.
+
+    Raises TextRefused if a key is damaged, or has other text beside it.
+    """
     coin = _ledger_coin(node)
     if coin and coin not in LEDGER_COINS:
         contents.leave_out(OTHER_COIN, TextProblem.OTHER_COIN)
-        return
+        return []
+    keys: list[LoneKey] = []
     for field, value in node.items():
         for text in _texts_of(value):
-            match = KEY.search(text)
             is_id = field.lower() in ("id", "accountid") and ":" in text
+            match = KEY.search(text)
             if match is None or is_id:
                 continue
-            if text.replace(match.group(), "").strip():
-                raise TextRefused(
-                    "a key in the file stands in a text that is not read here: export an output"
-                    " descriptor, or the account's extended public key"
-                )
-            key = read_key(match["key"], match["origin"] or "")
+            key = _only_key(text, match)
             if not key.origin:
                 key = key._replace(origin=_origin_by_object(node, field))
-            yield LoneKey(key, _script_type(node, field, key), _name_of(place, node))
+            script_type = _script_type(node, field, key)
+            keys.append(LoneKey(key, script_type, _name_of(place, node)))
+    return keys
+
+
+def _only_key(text: str, match: re.Match[str]) -> WalletKey:
+    """Returns the key that `match`, a match of KEY, has found in a field's text.
+
+    Raises TextRefused if the key is damaged, or if the text has more than the key.
+    """
+    if text.replace(match.group(), "").strip():
+        raise TextRefused(
+            "a key in the file stands in a text that is not read here: export an output"
+            " descriptor, or the account's extended public key"
+        )
+    return read_key(match["key"], match["origin"] or "")
 
 
 def _origin_by_object(node: Object, field: str) -> str:
@@ -231,11 +264,12 @@ def _ledger_coin(node: Object) -> str:
 
 def _script_type(node: Object, field: str, key: WalletKey) -> str | None:
     """Returns the script type that the object gives for its key; None if it gives none."""
-    own = _SCRIPT_TYPES.get(field.lower())
-    if own:
-        return own
+    type_of_field = _SCRIPT_TYPES.get(field.lower())
+    if type_of_field:
+        return type_of_field
     if _ledger_coin(node):
-        mode = node.get("derivationMode", str(node.get("id", "")).rpartition(":")[2])
+        last_part_of_id = str(node.get("id", "")).rpartition(":")[2]
+        mode = node.get("derivationMode", last_part_of_id)
         return LEDGER_MODES.get(str(mode))
     for name, value in node.items():
         if name.lower() in _KINDS and isinstance(value, str):

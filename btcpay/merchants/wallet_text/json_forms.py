@@ -4,6 +4,7 @@ json_signers.py parses the files of Jade and Sparrow.
 """
 
 import re
+from typing import Any
 
 from btcpay.merchants.wallet_text.contents import (
     Contents,
@@ -78,23 +79,27 @@ def _take_quorum(contents: Contents, node: Object) -> bool:
         raise TextRefused(NO_QUORUM)
     if not 1 <= threshold <= count:
         raise TextRefused(NO_QUORUM)
-    keys = {}
-    for signer in filter(_is_object, signers):
+    keys = _caravan_keys(signers)
+    refuse_missing_keys(count, keys)
+    if script_type not in FORMS:
+        raise TextRefused(NO_QUORUM)
+    name = str(node.get("name") or "")
+    take_multisig(contents, script_type, threshold, keys, name=name)
+    return True
+
+
+def _caravan_keys(signers: list[Any]) -> list[WalletKey]:
+    """Returns the keys of the signers in Caravan's file, each once, with their origins."""
+    keys: dict[str, WalletKey] = {}
+    for signer in signers:
+        if not isinstance(signer, dict):
+            continue
         match = KEY.fullmatch(str(signer.get("xpub", "")).strip())
         if match:
             key = read_key(match["key"])
             origin = origin_of(signer.get("xfp"), signer.get("bip32Path"))
             keys[key.xpub] = key._replace(origin=origin)
-    refuse_missing_keys(count, list(keys))
-    if script_type not in FORMS:
-        raise TextRefused(NO_QUORUM)
-    name = str(node.get("name") or "")
-    take_multisig(contents, script_type, threshold, list(keys.values()), name)
-    return True
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
+    return list(keys.values())
 
 
 def _take_electrum(contents: Contents, node: Object) -> bool:
@@ -102,10 +107,10 @@ def _take_electrum(contents: Contents, node: Object) -> bool:
     wallet_type = node.get("wallet_type")
     if not isinstance(wallet_type, str):
         return False
-    several = _ELECTRUM_SEVERAL.fullmatch(wallet_type)
+    multisig_type = _ELECTRUM_SEVERAL.fullmatch(wallet_type)
     keys = _electrum_keys(contents, node)
-    if several and keys:
-        threshold, count = map(int, several.groups())
+    if multisig_type and keys:
+        threshold, count = map(int, multisig_type.groups())
         refuse_missing_keys(count, keys)
         script_type = keys[0].version.script_type or "p2sh"
         take_multisig(contents, script_type, threshold, keys)
@@ -125,8 +130,8 @@ def _electrum_keys(contents: Contents, node: Object) -> list[WalletKey]:
     Other extended public keys in a keystore are left out, and reported in `contents`.
     """
     keys = []
-    for place, store in node.items():
-        is_keystore = re.fullmatch("keystore|x[0-9]{1,2}/?", place)
+    for field, store in node.items():
+        is_keystore = re.fullmatch("keystore|x[0-9]{1,2}/?", field)
         if not is_keystore or not isinstance(store, dict):
             continue
         match = KEY.fullmatch(str(store.get("xpub", "")).strip())
@@ -146,12 +151,17 @@ def _take_btcpay(contents: Contents, node: Object) -> bool:
     scheme = fields.get("accountderivation") or fields.get("derivationscheme")
     if not isinstance(scheme, str) or KEY.search(scheme) is None:
         return False
-    origins = []
-    settings = fields.get("accountkeysettings")
-    if isinstance(settings, list):
-        for setting in settings:
-            if isinstance(setting, dict):
-                fingerprint = field_of(setting, FINGERPRINTS)
-                origins.append(origin_of(fingerprint, field_of(setting, PATHS)))
-    take_scheme(contents, scheme, origins)
+    take_scheme(contents, scheme, _btcpay_origins(fields.get("accountkeysettings")))
     return True
+
+
+def _btcpay_origins(key_settings: Any) -> list[str]:
+    """Returns the origins of the keys in BTCPay Server's list of settings; [] if it is none."""
+    if not isinstance(key_settings, list):
+        return []
+    origins = []
+    for setting in key_settings:
+        if isinstance(setting, dict):
+            fingerprint = field_of(setting, FINGERPRINTS)
+            origins.append(origin_of(fingerprint, field_of(setting, PATHS)))
+    return origins

@@ -28,7 +28,8 @@ _JADE_VARIANTS = {
 }
 _HARDENED = 2**31  # BIP32
 _SPARROW_SCRIPT = re.compile(
-    r"(?:sh\(|wsh\(){1,2}(sortedmulti|multi)\(([0-9]{1,2}),([\w ,-]{1,400})\){2,3}"
+    r"(?:sh\(|wsh\(){1,2}(?P<function>sortedmulti|multi)"
+    r"\((?P<threshold>[0-9]{1,2}),(?P<signers>[\w ,-]{1,400})\){2,3}"
 )
 _SINGLE_TYPES = ("p2pkh", "p2wpkh", "p2sh-p2wpkh", "p2tr")
 
@@ -45,6 +46,7 @@ def take_jade(contents: Contents, node: Object) -> bool:
     script_type = _JADE_VARIANTS.get(re.sub(r"\s+", "", variant).lower())
     threshold = node.get("threshold")
     is_sorted = node.get("sorted")
+    # Not isinstance: true and false are integers in Python.
     if script_type is None or type(threshold) is not int or type(is_sorted) is not bool:
         raise TextRefused(NO_QUORUM)
     keys = []
@@ -105,14 +107,21 @@ def take_sparrow(contents: Contents, node: Object) -> bool:
         take_keys(contents, [LoneKey(keys[0], script_type)])
         return True
     script = _SPARROW_SCRIPT.fullmatch(_policy_of(node))
-    if script is None or len(script[3].split(",")) != len(keys):
+    if script is None or len(script["signers"].split(",")) != len(keys):
         raise TextRefused(NO_QUORUM)
-    name = str(node.get("label") or node.get("name") or "")
-    take_multisig(contents, script_type, int(script[2]), keys, name, script[1])
+    take_multisig(
+        contents,
+        script_type,
+        threshold=int(script["threshold"]),
+        keys=keys,
+        name=str(node.get("label") or node.get("name") or ""),
+        function=script["function"],
+    )
     return True
 
 
 def _key_of_store(store: Any) -> WalletKey:
+    """Returns the key of one signer in Sparrow's file. Raises TextRefused if there is none."""
     if not isinstance(store, dict):
         raise TextRefused(_NOT_WHOLE)
     derivation = store.get("keyDerivation")

@@ -41,10 +41,10 @@ def split_json(plain: str) -> SplitText:
     while json_start := _JSON_START.search(plain, position):
         start = json_start.start()
         # A descriptor has braces too, in a key's branches.
-        ends = [each.end for each in descriptors if each.start <= start < each.end]
-        if ends:
-            words += plain[position : ends[0]]
-            position = ends[0]
+        end_of_descriptor = _end_of_descriptor_at(start, descriptors)
+        if end_of_descriptor is not None:
+            words += plain[position:end_of_descriptor]
+            position = end_of_descriptor
             continue
         words += plain[position:start]
         try:
@@ -57,13 +57,28 @@ def split_json(plain: str) -> SplitText:
             )
         trees.append(tree)
         if _ELECTRUM_CHANGES.match(plain, position):
-            if _CHANGED_KEYS.search(plain, position):
-                raise TextRefused(
-                    "the file ends with changes of the wallet's keys, which are not read here:"
-                    " open it in Electrum, and give the master public key (Wallet, Information)"
-                )
+            _refuse_changed_keys(plain, position)
             return SplitText(trees, words)
     return SplitText(trees, words + plain[position:])
+
+
+def _end_of_descriptor_at(
+    position: int, descriptors: Iterable[DescriptorText]
+) -> int | None:
+    """Returns the end of the descriptor around this position; None if none is there."""
+    for descriptor in descriptors:
+        if descriptor.start <= position < descriptor.end:
+            return descriptor.end
+    return None
+
+
+def _refuse_changed_keys(plain: str, position: int) -> None:
+    """Raises TextRefused if Electrum's changes, from this position on, are about keys."""
+    if _CHANGED_KEYS.search(plain, position):
+        raise TextRefused(
+            "the file ends with changes of the wallet's keys, which are not read here:"
+            " open it in Electrum, and give the master public key (Wallet, Information)"
+        )
 
 
 def _is_deep(tree: Any) -> bool:

@@ -133,7 +133,7 @@ def origin_of(fingerprint: object, path: object) -> str:
 
 
 def find_keys(text: str) -> Iterator[tuple[re.Match[str], WalletKey]]:
-    """Yields a pair for each extended public key in the text: the match of `KEY`, and the key.
+    """Yields each extended public key in the text, after the match of `KEY` that found it.
 
     Raises TextRefused if a key is damaged.
     """

@@ -43,6 +43,8 @@ LEDGER_MODES = {
 LEDGER_COINS = ("bitcoin", "bitcoin_testnet", "bitcoin_signet", "bitcoin_regtest")
 OTHER_COIN = "this is an account of another coin than Bitcoin"
 MASTER_KEY = "the master key itself, which is no account"
+# The number of characters around a key that are searched for what the key is a part of.
+_CONTEXT = 80
 _ACCOUNT_PATH = re.compile(
     r"(?<![0-9a-zA-Z'])(?:m/)?([0-9]{2})['hH]/[0-9]{1,10}['hH]/[0-9]{1,10}['hH]"
 )
@@ -68,16 +70,16 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
     unknown path after it.
     """
     keys = []
-    hint = _purpose_in_words(KEY.sub("", text))
+    script_type_in_words = _script_type_in_words(KEY.sub("", text))
     for match, key in find_keys(text):
-        before = text[max(0, match.start() - 80) : match.start()]
         path = ""
         end = match.end()
         path_match = _PATH.match(text, end)
         if path_match:
             path = path_match.group(1)
             end = path_match.end()
-        after = text[end : end + 80]
+        before = text[max(0, match.start() - _CONTEXT) : match.start()]
+        after = text[end : end + _CONTEXT]
         _refuse_part(before, path, after)
         if path == _CHANGE_PATH:
             contents.leave_out(CHANGE_LEFT_OUT)
@@ -89,7 +91,7 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
             )
         script_type = _ledger_script_type(before, after)
         if script_type is None and key.purpose is None:
-            script_type = hint
+            script_type = script_type_in_words
         keys.append(LoneKey(key, script_type))
     return keys
 
@@ -127,7 +129,7 @@ def _ledger_script_type(before: str, after: str) -> str | None:
     return LEDGER_MODES.get(mode.group(1))
 
 
-def _purpose_in_words(text: str) -> str | None:
+def _script_type_in_words(text: str) -> str | None:
     """Returns the script type that paths in the text mean, such as "Path: m/84'/0'/0'".
 
     Returns None if the text has no path, or if its paths contradict each other.
@@ -144,8 +146,8 @@ def _purpose_in_words(text: str) -> str | None:
 def take_keys(contents: Contents, keys: Iterable[LoneKey]) -> None:
     """Adds the accounts of the keys to the contents, or the reasons why they are left out.
 
-    Raises TextRefused if a key gives two different script types, or another one than the
-    person named.
+    Raises TextRefused if what the text says about a key means two different script types,
+    or another one than the person has named.
     """
     remaining = _without_repeated(list(keys))
     has_accounts = any(lone.key.depth > 0 for lone in remaining)
@@ -161,16 +163,18 @@ def _without_repeated(keys: Sequence[LoneKey]) -> list[LoneKey]:
 
     If a key is there both with and without a script type, only the former is returned.
     """
-    known = {lone.key.xpub for lone in keys if _script_type_of(lone)}
+    with_script_type = {lone.key.xpub for lone in keys if _script_type_of(lone)}
     remaining = []
     seen = set()
     for lone in keys:
+        xpub = lone.key.xpub
         script_type = _script_type_of(lone)
-        is_repeated = (lone.key.xpub, script_type) in seen
-        is_vague = script_type is None and lone.key.xpub in known
-        if not is_repeated and not is_vague:
-            seen.add((lone.key.xpub, script_type))
-            remaining.append(lone)
+        is_repeated = (xpub, script_type) in seen
+        is_vague = script_type is None and xpub in with_script_type
+        if is_repeated or is_vague:
+            continue
+        seen.add((xpub, script_type))
+        remaining.append(lone)
     return remaining
 
 
@@ -208,10 +212,9 @@ def _take_key(contents: Contents, lone: LoneKey) -> None:
         subject = f"this {key.version.prefix} is"
         contents.leave_out_other_network(key.version.is_main, subject)
         return
-    if script_type and script_type not in DESCRIPTORS:
-        contents.leave_out(ONE_OF_SEVERAL, TextProblem.ONE_OF_SEVERAL)
-        return
-    if script_type is None and wanted is None and _is_for_multisig(key):
+    is_assumed = script_type is None and wanted is None
+    has_multisig_type = script_type is not None and script_type not in DESCRIPTORS
+    if has_multisig_type or (is_assumed and _is_for_multisig(key)):
         contents.leave_out(ONE_OF_SEVERAL, TextProblem.ONE_OF_SEVERAL)
         return
     if script_type and wanted and script_type != wanted:
@@ -223,7 +226,6 @@ def _take_key(contents: Contents, lone: LoneKey) -> None:
         descriptor = parse(form.format(key.expression))
     except InvalidDescriptor as error:  # the key's origin was not parsed before
         raise TextRefused(str(error)) from None
-    is_assumed = script_type is None and wanted is None
     contents.take(
         Candidate(
             descriptor,

@@ -106,17 +106,17 @@ def has_signers(text: str) -> bool:
 
 def refuse_other_policy(text: str, candidates: Sequence[Candidate]) -> None:
     """Raises TextRefused if the line `Policy` contradicts the descriptors in the text."""
-    policies = {match.groups() for match in _POLICY.finditer(text)}
-    multisigs = [each.descriptor for each in candidates if each.descriptor.is_multi]
-    for threshold, count in policies:
-        for descriptor in multisigs:
-            policy = (descriptor.threshold, len(descriptor.keys))
-            if policy != (int(threshold), int(count)):
-                raise TextRefused(
-                    "the line `Policy` contradicts the descriptor: copy all of the file, and"
-                    " nothing of another one",
-                    TextProblem.DAMAGED,
-                )
+    policies = {(int(match[1]), int(match[2])) for match in _POLICY.finditer(text)}
+    for candidate in candidates:
+        descriptor = candidate.descriptor
+        policy = (descriptor.threshold, len(descriptor.keys))
+        has_other_policy = bool(policies - {policy})
+        if descriptor.is_multi and has_other_policy:
+            raise TextRefused(
+                "the line `Policy` contradicts the descriptor: copy all of the file, and"
+                " nothing of another one",
+                TextProblem.DAMAGED,
+            )
 
 
 def take_setup_file(contents: Contents, text: str) -> None:
@@ -130,6 +130,19 @@ def take_setup_file(contents: Contents, text: str) -> None:
     refuse_missing_keys(count, keys)
     if {key.xpub for _, key in find_keys(text)} != {key.xpub for key in keys}:
         contents.leave_out("a key that is no signer's")
+    script_type = _format_of_setup_file(text, keys)
+    name = ""
+    name_line = _NAME.search(text)
+    if name_line:
+        name = name_line.group(1).strip()
+    take_multisig(contents, script_type, threshold, keys, name=name)
+
+
+def _format_of_setup_file(text: str, keys: Sequence[WalletKey]) -> str:
+    """Returns the script type, from the line `Format`, else from the keys' prefixes.
+
+    Raises TextRefused if it is missing, unknown or ambiguous.
+    """
     formats = {match.group(1).lower() for match in _FORMAT.finditer(text)}
     if not formats:
         formats = {key.version.script_type or "" for key in keys}
@@ -139,11 +152,7 @@ def take_setup_file(contents: Contents, text: str) -> None:
             "the line `Format` of the file is none of P2WSH, P2SH-P2WSH, P2SH: export an output"
             " descriptor"
         )
-    name = ""
-    name_line = _NAME.search(text)
-    if name_line:
-        name = name_line.group(1).strip()
-    take_multisig(contents, script_type, threshold, keys, name)
+    return script_type
 
 
 def _only(values: set[T], line: str) -> T:
@@ -193,15 +202,17 @@ def take_scheme(contents: Contents, text: str, origins: Sequence[str] = ()) -> N
     """
     matches = list(KEY.finditer(text))
     keys = [read_key(match["key"], match["origin"] or "") for match in matches]
-    for place, origin in enumerate(origins[: len(keys)]):
-        keys[place] = keys[place]._replace(origin=origin)
-    threshold = _SCHEME_THRESHOLD.search(text[: matches[0].start()])
+    for index, origin in enumerate(origins[: len(keys)]):
+        keys[index] = keys[index]._replace(origin=origin)
+    before_keys = text[: matches[0].start()]
+    threshold = _SCHEME_THRESHOLD.search(before_keys)
     flags = {match.group(1) for match in _SCHEME_FLAG.finditer(text, matches[-1].end())}
     if threshold is None:
         _take_single_scheme(contents, keys, flags)
         return
     for left, right in pairwise(matches):
-        if text[left.end() : right.start()] != "-":
+        between_keys = text[left.end() : right.start()]
+        if between_keys != "-":
             raise TextRefused(_SCHEME_UNKNOWN)
     function = "sortedmulti"
     if "keeporder" in flags:
@@ -234,14 +245,16 @@ _SCHEME_UNKNOWN = (
 def _take_single_scheme(
     contents: Contents, keys: Sequence[WalletKey], flags: set[str]
 ) -> None:
-    if len(keys) != 1 or len(flags) > 1:
+    """Adds the account of a scheme with one key. Without a flag, its prefix gives the type.
+
+    Raises TextRefused for an unknown flag, several flags, or several keys.
+    """
+    if len(keys) != 1 or len(flags) > 1 or not flags <= _SCHEME_FORMS.keys():
         raise TextRefused(_SCHEME_UNKNOWN)
     (key,) = keys
     script_type = key.version.script_type or "p2wpkh"
-    for flag in flags:
-        script_type = _SCHEME_FORMS.get(flag, "")
-    if not script_type:
-        raise TextRefused(_SCHEME_UNKNOWN)
+    for flag in flags:  # at most one
+        script_type = _SCHEME_FORMS[flag]
     take_keys(contents, [LoneKey(key, script_type)])
 
 
@@ -250,7 +263,7 @@ def fill_policy(template: str, keys: Sequence[str]) -> str:
 
     `keys` replace @0, @1 and so on. Raises TextRefused if a key is missing.
     """
-    places = {int(match.group(1)) for match in _POLICY_KEY.finditer(template)}
-    if places != set(range(len(keys))):
-        refuse_missing_keys(max(places, default=0) + 1, keys)
+    indexes = {int(match.group(1)) for match in _POLICY_KEY.finditer(template)}
+    if indexes != set(range(len(keys))):
+        refuse_missing_keys(max(indexes, default=0) + 1, keys)
     return _POLICY_KEY.sub(lambda match: keys[int(match.group(1))], template)

@@ -71,7 +71,8 @@ def read_wallet_text(
     if not receiving:
         _refuse(contents, plain)
     refuse_other_first_address(receiving, plain, network)
-    if script_type and not any(candidate.is_wanted for candidate in receiving):
+    is_script_type_used = any(candidate.is_wanted for candidate in receiving)
+    if script_type and not is_script_type_used:
         raise TextRefused(
             "a descriptor says its own kind of addresses: leave out --script"
         )
@@ -88,17 +89,21 @@ def _refuse_long(text: str) -> None:
 
 def _take_all(contents: Contents, plain: str) -> None:
     """Adds each account in the text, from JSON, setup files, descriptors or keys."""
-    trees, words = split_json(plain)
-    if trees:
-        take_file(contents, trees)
-        if KEY.search(words) or find_descriptors(words):
-            raise TextRefused(
-                "the text has keys both in a file and beside it: give one of them"
-            )
-        if re.search(r"\w", words):
-            contents.leave_out("the words beside the file")
+    trees, words_beside = split_json(plain)
+    if not trees:
+        _take_words(contents, unescape_lines(plain))
         return
-    words = unescape_lines(plain)
+    take_file(contents, trees)
+    if KEY.search(words_beside) or find_descriptors(words_beside):
+        raise TextRefused(
+            "the text has keys both in a file and beside it: give one of them"
+        )
+    if re.search(r"\w", words_beside):
+        contents.leave_out("the words beside the file")
+
+
+def _take_words(contents: Contents, words: str) -> None:
+    """Adds each account in a text without JSON. The first form that fits is used."""
     if has_setup_file(words) and has_signers(words):
         take_setup_file(contents, words)
         return
@@ -124,6 +129,7 @@ def _take_descriptors(
     words: str,
     descriptors: Sequence[DescriptorText],
 ) -> None:
+    """Adds the accounts of the descriptors, and reports what else is in the text."""
     others = words
     for descriptor in descriptors:
         take_descriptor(contents, descriptor)

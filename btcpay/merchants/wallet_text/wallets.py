@@ -12,8 +12,8 @@ class Wallet(NamedTuple):
     - `pattern`: matches the texts that come from this wallet.
     - `text_name`: the name of such a text, for example "BlueWallet's file".
     - `menu`: the menu items, in English, that lead to the text to export.
-    - `menu_of_several`: the same for a wallet with several signers, if it differs.
-    - `advice`: the text to export, if there is no menu.
+    - `menu_of_several`: the same for a wallet with several signers; () if it is the same.
+    - `advice`: the text to export, if `menu` is ().
     """
 
     name: str
@@ -44,12 +44,12 @@ def _wallet(
 ) -> Wallet:
     """Returns the wallet. The steps of a menu are separated by `>`."""
     return Wallet(
-        name,
-        re.compile(pattern),
-        text_name,
-        _steps(menu),
-        _steps(menu_of_several),
-        advice,
+        name=name,
+        pattern=re.compile(pattern),
+        text_name=text_name,
+        menu=_steps(menu),
+        menu_of_several=_steps(menu_of_several),
+        advice=advice,
     )
 
 
