@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from btcpay import hooks
@@ -27,6 +28,7 @@ from storage.queries import attentions, blocks, events, invoices, payments
 log = logging.getLogger(__name__)
 
 _ATTENTION = News(EventKind.INVOICE_ATTENTION)
+# Why each invoice needs attention, by its id; None if it needs none.
 Reasons = dict[str, str | None]
 
 
@@ -109,8 +111,8 @@ def update_attentions(
     own_rows = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news])
     rows = _with_related(db, own_rows)
     ids: list[Values] = [{"invoice_id": row.id} for row in rows]
-    former = at_once.rows(db, attentions.OF_INVOICE, ids)
-    former_reasons = {attention.invoice_id: attention.reason for attention in former}
+    stored = at_once.rows(db, attentions.OF_INVOICE, ids)
+    former_reasons = {attention.invoice_id: attention.reason for attention in stored}
     tip_height = blocks.tip_height(db) or 0
     cases = _read_cases(db, settings, rows, now, tip_height)
     page_figures = [figures(case.row, case.verdict, tip_height) for case in cases]
@@ -205,14 +207,15 @@ def _decide(
 ) -> _Decision:
     """Decides whether the invoice needs attention, and why.
 
-    First makes the parts (optional plug-ins) count how much the invoice received.
-    `is_alone` is True if no other invoice is decided in this transaction.
+    First, parts (optional plug-ins) recount the totals that the invoice belongs to, such
+    as that of a bill. `is_alone` is True if no other invoice is decided in this
+    transaction.
     """
     row = case.row
     verdict = case.verdict
     overpaid_sats = 0
     for part, hook in hooks.by_part(hooks.InvoiceSums).items():
-        overpaid_sats += _recount_sats(db, part, hook, row, now, is_alone)
+        overpaid_sats += _recount_total(db, part, hook, row, now, is_alone=is_alone)
     invoice = replace(invoice_of(row), overpaid_sats=overpaid_sats)
     history = happenings_of(case.history)
     reason = reason_for(invoice, verdict, history, dust_limit_of(row.script))
@@ -222,7 +225,7 @@ def _decide(
     return _Decision(case, reason, at_stake_sats)
 
 
-def _recount_sats(
+def _recount_total(
     db: Database,
     part: str,
     hook: hooks.InvoiceSums,
@@ -230,21 +233,19 @@ def _recount_sats(
     now: datetime,
     is_alone: bool,
 ) -> int:
-    """Makes a part (an optional plug-in) count how much the invoice received.
+    """Makes a part (an optional plug-in) recount the total that the invoice belongs to.
 
-    Returns the overpaid satoshis. If the part fails for a single invoice (`is_alone`),
-    returns 0, and the count is retried later: the failure must not keep the invoice
-    from being paid. If the part fails for one of several invoices, its error is raised.
-    The caller then tries each half of them, down to single invoices.
+    Returns the satoshis of this invoice that exceed the total. If the part fails for a
+    single invoice (`is_alone`), returns 0, and the recount is retried later: the failure
+    must not keep the invoice from being paid. If the part fails for one of several
+    invoices, its error is raised. The caller then tries each half of them, down to single
+    invoices.
     """
-
-    def count() -> int:
-        return hook.recount(db, row, now)
-
+    recount = partial(hook.recount, db, row, now)
+    if not is_alone:
+        return recount()
     work = Work(part, "money", invoice_id=row.id)
-    if is_alone:
-        return isolate(db, work, now, count, 0)
-    return count()
+    return isolate(db, work, now, recount, otherwise=0)
 
 
 def _columns(decision: _Decision, reason: str, now: datetime) -> Values:

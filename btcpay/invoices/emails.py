@@ -26,7 +26,7 @@ def may_ask(db: Database, settings: Settings, row: Invoice, now: datetime) -> bo
     All of these are necessary:
 
     - the invoice is paid, and has no e-mail address yet;
-    - the invoice was not paid so long ago that the address would be erased at once;
+    - the invoice was paid recently enough that the address would not be erased at once;
     - a mail server is set up.
     """
     if row.status != InvoiceStatus.PAID or row.customer_email is not None:
@@ -51,11 +51,11 @@ def store_address(db: Database, row: Invoice, address: str, now: datetime) -> No
         # every payment may be switched off.
         receiver_id = receivers.add_mailbox(
             db,
-            "asked",
-            receivers.RECEIPT,
-            row.merchant_id,
-            (),
-            now_ms,
+            name="asked",
+            transport=receivers.RECEIPT,
+            merchant_id=row.merchant_id,
+            kinds=(),
+            at_ms=now_ms,
         )
         db.run(
             deliveries.ADD_MAIL,
@@ -68,9 +68,9 @@ def store_address(db: Database, row: Invoice, address: str, now: datetime) -> No
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
     """Erases e-mail addresses of invoices that ended long ago. Returns how many it erased.
 
-    A call erases up to BATCH addresses, the oldest first. "Long ago" means more than
-    `retention_days`; 0 means that no address is ever erased. An address is also erased
-    in the API responses that are stored for Idempotency-Keys.
+    "Long ago" means more than `retention_days` days ago; if that is 0, no address is
+    erased. A call erases up to BATCH addresses, the oldest first. It also erases them in
+    the API responses that are stored for Idempotency-Keys.
     """
     if not retention_days:
         return 0
@@ -85,13 +85,14 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
 def _erase(db: Database, invoice_id: str, before_ms: int) -> int:
     """Erases the e-mail address of one invoice that ended before `before_ms`.
 
-    Returns 1 if it did. Returns 0 if the invoice was reopened, or if another process
-    erased the address.
+    Returns the number of erased addresses: 1, or 0 if the invoice was reopened, or if
+    another process erased the address.
     """
     with db.write():
         erased_count = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before_ms)
-        if erased_count:
-            for row in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
-                answer = _EMAIL.sub('"customer_email":null', row.response or "")
-                db.run(idempotency.REWRITE, **as_dict(replace(row, response=answer)))
+        if not erased_count:
+            return 0
+        for row in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
+            response = _EMAIL.sub('"customer_email":null', row.response or "")
+            db.run(idempotency.REWRITE, **as_dict(replace(row, response=response)))
     return erased_count

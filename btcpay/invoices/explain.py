@@ -39,7 +39,7 @@ def explanation(story: Story, next_look: str) -> Lines:
     """Yields (heading, sentence) pairs, in the order in which readers need them.
 
     A pair with the heading "" continues the pair before it. `next_look` is the sentence
-    that says when the mempool is queried again.
+    that says when the mempool will be queried again.
     """
     row = story.row
     yield "invoice", f"{row.id}, {row.status}"

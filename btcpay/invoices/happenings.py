@@ -32,14 +32,15 @@ def _happening(entry: Event) -> Happening | None:
     payment. Raises BadRow if the event's detail is no JSON.
     """
     try:
-        kind = entry.kind
         detail = json.loads(entry.detail)
     except ValueError:
         raise BadRow(f"{entry.detail!r} is no detail of an event") from None
+    kind = entry.kind
     if kind == Kind.REORGANISED:
-        if "id" in detail:
-            return Happening("undone", detail["txid"])
-        return None
+        was_payment = "id" in detail
+        if not was_payment:
+            return None
+        return Happening("undone", detail["txid"])
     if kind == Kind.PAID and "settled_reason" in detail:
         return Happening("settled")
     if kind in _REFUNDED:

@@ -21,7 +21,8 @@ class End(NamedTuple):
 
     `detail` is stored in the invoice's history. It has the `reason`. If the owner has
     decided that the invoice is paid, it also has the owner's text, `settled_reason`.
-    `tx_hash` and `paid_ms` are set only if the invoice is paid.
+    `tx_hash` is the id of the transaction that paid the invoice, and `paid_ms` the time;
+    both are None unless the invoice is paid.
     """
 
     row: Invoice
@@ -44,7 +45,8 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
     paid.sort(key=lambda end: (end.paid_ms or 0, end.row.seq))
     receipts = give_receipt_numbers(db, [end.row for end in paid])
     changes = [_change_of(end, receipts.get(end.row.id), now) for end in ends]
-    if at_once.run(db, invoices.FINISH, changes) != len(changes):
+    changed_count = at_once.run(db, invoices.FINISH, changes)
+    if changed_count != len(changes):
         row = ends[0].row  # the message names any one of them
         raise ChangeRefused(
             "changed", f"invoice {row.id} is not {row.status} any more; try again"

@@ -1,6 +1,6 @@
 """Payment links: creates, edits, activates and deactivates them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -30,7 +30,10 @@ HOW = ("no", "may", "must")
 
 
 def is_nameless(fields: Mapping[str, Any]) -> bool:
-    """True if the link has neither a title nor an amount, so payers cannot recognise it."""
+    """True if the link has neither a title nor an amount, so payers cannot recognise it.
+
+    `fields` is the validated body of the API operation create-payment-link.
+    """
     title = (fields.get("title") or "").strip()
     has_amount = any(fields.get(f"{name}_usd") for name in AMOUNTS)
     return not title and not has_amount
@@ -47,9 +50,10 @@ def new_link(
     """Stores an active link, publishes its event, and returns its row.
 
     Call this function in `db.write()`. `fields` is the validated body of the API
-    operation create-payment-link. It may also have `suggested` amounts, a `goal_usd`,
-    and the fields in ASKS. Amounts are in the currency of the exchange rate `price`. If
-    `price` is None, as for links of the API, amounts are in dollars.
+    operation create-payment-link. It may also have an `id`, `suggested` amounts, a
+    `goal_usd`, and the fields in ASKS. If `price` is None, as for links of the API,
+    amounts are in dollars. Else they are in the currency of `price`, the exchange rate,
+    although the names of the fields end in `_usd`.
 
     Raises CommandError for suggested amounts that do not fit the link, and TooMuch for
     amounts above MAX_USD. If `price` is given, raises TooLittle for amounts below
@@ -104,10 +108,10 @@ def edit(
 
 def _text_columns(fields: Mapping[str, Any]) -> Any:
     """Returns the columns of the link's texts, of its form's fields, and of its goal."""
-    texts = {name: fields.get(name) for name in TEXTS}
-    asks = {name: fields.get(name, HOW[0]) for name in ASKS}
-    goal = fields.get("goal_usd")
-    return texts | asks | {"goal": _text_of(goal)}
+    columns = {name: fields.get(name) for name in TEXTS}
+    columns |= {name: fields.get(name, HOW[0]) for name in ASKS}
+    columns["goal"] = _text_of(fields.get("goal_usd"))
+    return columns
 
 
 def _text_of(amount: Decimal | None) -> str | None:
@@ -118,8 +122,8 @@ def _text_of(amount: Decimal | None) -> str | None:
 
 def sum_raised(db: Database, link: PaymentLink) -> Decimal:
     """Returns the total of the link's paid invoices, in the link's currency."""
-    minor = 10 ** places_of(link.currency)
-    sum_minor = db.get(links.RAISED, through=link.id, minor=minor)[0]
+    minor_per_unit = 10 ** places_of(link.currency)  # such as 100 cents per euro
+    sum_minor = db.get(links.RAISED, through=link.id, minor=minor_per_unit)[0]
     return of_minor(sum_minor, link.currency)
 
 
@@ -137,23 +141,35 @@ def _amount_columns(
         name: fields.get(f"{name}_usd") for name in AMOUNTS
     }
     if price:
-        least = least_amount(dust_limit_sats, price.in_currency, price.currency)
-        suggested = fields.get("suggested", ())
-        for amount in (*amounts.values(), *suggested):
-            if amount and amount < least:
-                raise TooLittle(least, price.currency)
+        entered = [*amounts.values(), *fields.get("suggested", ())]
+        _refuse_too_little(entered, price, dust_limit_sats)
     columns = {}
     for name, amount in amounts.items():
-        usd = amount
+        amount_usd = amount
         if amount:
-            usd = worth_usd(amount, price)
+            amount_usd = worth_usd(amount, price)
         columns[name] = _text_of(amount)
-        columns[f"{name}_usd"] = _text_of(usd)
+        columns[f"{name}_usd"] = _text_of(amount_usd)
     return columns
 
 
+def _refuse_too_little(
+    amounts: Iterable[Decimal | None],
+    price: Price,
+    dust_limit_sats: int,
+) -> None:
+    """Raises TooLittle if an amount, in the currency of `price`, is too small to be sent.
+
+    Amounts of None and 0 are not checked.
+    """
+    least = least_amount(dust_limit_sats, price.in_currency, price.currency)
+    for amount in amounts:
+        if amount and amount < least:
+            raise TooLittle(least, price.currency)
+
+
 def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:
-    """Returns the minimum and the maximum amount of a flexible link.
+    """Returns the minimum and the maximum amount of a flexible link, in its currency.
 
     A minimum of 0 means any amount above 0.
     """
@@ -185,14 +201,14 @@ def _suggestions(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
     low, high = bounds(link)
     currency = link.currency
     for amount in amounts:
-        is_within = amount > 0 and low <= amount <= high
-        is_whole = amount == round_money(amount, currency)  # in cents, for example
-        if not is_within or not is_whole:
+        is_within_bounds = amount > 0 and low <= amount <= high
+        is_in_whole_cents = amount == round_money(amount, currency)
+        if not is_within_bounds or not is_in_whole_cents:
             raise CommandError(
                 f"{amount} {currency} cannot be paid by this link: see its bounds"
             )
-    has_repeated = len(set(amounts)) < len(amounts)
-    if has_repeated or len(amounts) > MOST_SUGGESTED:
+    has_repetition = len(set(amounts)) < len(amounts)
+    if has_repetition or len(amounts) > MOST_SUGGESTED:
         raise CommandError(
             f"at most {MOST_SUGGESTED} amounts can be suggested, each once"
         )
@@ -200,12 +216,16 @@ def _suggestions(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
 
 
 def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
-    """Activates or deactivates a link. Raises CommandError if there is no such link."""
+    """Activates or deactivates a link. Raises CommandError if there is no such link.
+
+    Publishes an event if the link was active and no longer is.
+    """
     status = LinkStatus.INACTIVE
     if active:
         status = LinkStatus.ACTIVE
     with db.write():
         row = db.get_or_fail(links.LOCKED, f"payment link {link_id!r}", id=link_id)
         db.run(links.SET_STATUS, id=link_id, status=status)
-        if row.status == LinkStatus.ACTIVE and not active:
+        was_active = row.status == LinkStatus.ACTIVE
+        if was_active and not active:
             publish(db, [NewEvent(row, News(EventKind.PAYMENT_LINK_DEACTIVATED))], now)

@@ -38,11 +38,12 @@ def cancel(
     """Cancels an open invoice.
 
     Raises ChangeRefused with the code `not_open` if the invoice is not open, and with
-    `on_its_way` if payments to it were already seen. `force` cancels it despite such
-    payments. `where` tells in the history how the owner canceled the invoice. Raises
-    CommandError if there is no such invoice.
+    `on_its_way` if payments to it were already seen. If `force` is True, cancels the
+    invoice despite such payments. `where` says in the invoice's history where the owner
+    canceled it. Raises CommandError if there is no such invoice.
     """
-    with _lock(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
+    kind = EventKind.INVOICE_CANCELED
+    with _lock(db, settings, invoice_id, now, kind=kind) as row:
         if row.status != InvoiceStatus.OPEN:
             raise ChangeRefused(
                 "not_open",
@@ -51,9 +52,8 @@ def cancel(
         if row.received_sats and not force:
             message = f"{row.received_sats} satoshis are on their way to this invoice"
             raise ChangeRefused("on_its_way", f"{message}; --force cancels it")
-        finish(
-            db, [End(row, InvoiceStatus.CANCELED, {"reason": f"canceled {where}"})], now
-        )
+        detail = {"reason": f"canceled {where}"}
+        finish(db, [End(row, InvoiceStatus.CANCELED, detail)], now)
 
 
 def settle(
@@ -71,7 +71,8 @@ def settle(
     invoice is already paid, and with `nothing_came` if it has no confirmed payment.
     """
     reason = _checked_reason(reason)
-    with _lock(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
+    kind = EventKind.INVOICE_PAID
+    with _lock(db, settings, invoice_id, now, kind=kind) as row:
         if row.status == InvoiceStatus.PAID:
             raise ChangeRefused("paid", "the invoice is paid already")
         received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
@@ -82,13 +83,15 @@ def settle(
             )
         for payment in received:
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment.tx_hash)
-        detail = {"reason": f"settled by hand: {reason}", "settled_reason": reason}
         last = received[-1]
-        finish(
-            db,
-            [End(row, InvoiceStatus.PAID, detail, last.tx_hash, last.created_ms)],
-            now,
+        end = End(
+            row,
+            InvoiceStatus.PAID,
+            detail={"reason": f"settled by hand: {reason}", "settled_reason": reason},
+            tx_hash=last.tx_hash,
+            paid_ms=last.created_ms,
         )
+        finish(db, [end], now)
 
 
 def dismiss(
@@ -161,6 +164,7 @@ def _lock(
     """
     with db.write():
         balances.lock(db, find_invoice(db, invoice_id).merchant_id)
+        # Loaded again, since another process may have changed it before the lock.
         yield find_invoice(db, invoice_id)
         news = []
         if kind:

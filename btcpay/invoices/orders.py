@@ -51,10 +51,13 @@ def order_of(
 ) -> Order:
     """Returns an order from a validated body of create-invoice, or from a form's fields.
 
-    A form passes its `currency`, and may have further columns of the invoice in `body`. Raises
-    CommandError for a reference or a return_url that pages must not show. If a person
-    has entered the values (`high` is given), also raises CommandError for a description
-    with invisible characters, and for an e-mail address to which no mail can be sent.
+    A form passes its `currency`, and may have further columns of the invoice in `body`.
+    The other parameters are the fields of Order.
+
+    Raises CommandError for a reference or a return_url that pages must not show. If a
+    person has entered the values (`high` is given), also raises CommandError for a
+    description with invisible characters, and for an e-mail address to which no mail can
+    be sent.
     """
     details = dict(body)
     is_from_person = high is not None

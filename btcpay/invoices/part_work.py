@@ -29,9 +29,11 @@ INTERRUPTED = "its process ended"
 class Work(NamedTuple):
     """One task of a part (an optional plug-in).
 
-    `kind` is "block" (handle a new block), "undo" (undo a block after a
-    reorganisation), "money" (count how much an invoice received) or "check" (what the
-    part does at the end of each check).
+    - `kind`: "block" (handle a new block), "undo" (undo a block after a reorganisation),
+      "money" (recount the total that an invoice belongs to, such as that of a bill) or
+      "check" (what the part does at the end of each check).
+    - `height`: the height of the block, if the work is about one.
+    - `invoice_id`: the id of the invoice, if the work is about one.
     """
 
     part: str
@@ -41,6 +43,7 @@ class Work(NamedTuple):
 
     @property
     def key(self) -> Values:
+        """The columns that identify the work in the database."""
         return {
             "part": self.part,
             "kind": self.kind,
@@ -75,11 +78,11 @@ def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> 
     perhaps for lack of memory, the work is retried after a pause.
     """
     row = db.get_or_none(part_work.OF, **work.key)
-    is_first = row is None or row.failures == 0
+    is_first_attempt = row is None or row.failures == 0
     pause = None
-    if is_first:
+    if is_first_attempt:
         pause = timedelta(0)
-    _count(db, work, INTERRUPTED, now, pause)
+    _count_failure(db, work, INTERRUPTED, now, pause=pause)
     try:
         with db.write():
             do()
@@ -106,7 +109,7 @@ def isolate(
         with db.write():
             return do()
     except Exception as error:  # noqa: BLE001 - a part's failure must not stop the core
-        _count(db, work, reason_of(error), now)
+        _count_failure(db, work, reason_of(error), now)
         log.error("%s: %s; it is tried again", work, reason_of(error))  # noqa: TRY400
     return otherwise
 
@@ -116,12 +119,15 @@ def note_failure(db: Database, work: Work, error: Exception, now: datetime) -> N
 
     The work is stored for a retry.
     """
-    _count(db, work, reason_of(error), now)
+    _count_failure(db, work, reason_of(error), now)
     log.error("%s: %s; it is tried again", work, reason_of(error))
 
 
 def reason_of(error: Exception) -> str:
-    """Returns the error's type and its message, on one line."""
+    """Returns the error's type and its message, on one line.
+
+    A longer text is cut after REASON_LENGTH characters.
+    """
     words = " ".join(str(error).split())
     if words:
         return f"{type(error).__name__}: {words}"[:REASON_LENGTH]
@@ -140,7 +146,7 @@ def pause_after(failures: int) -> timedelta:
     return min(pause, LONGEST_PAUSE)
 
 
-def _count(
+def _count_failure(
     db: Database,
     work: Work,
     reason: str,
@@ -162,17 +168,20 @@ def _count(
 
 
 def _note_error(db: Database, work: Work, error: Exception, now: datetime) -> None:
-    """Replaces the stored reason INTERRUPTED by the error, and schedules the retry."""
+    """Replaces the stored reason INTERRUPTED by the error, and schedules the retry.
+
+    The failure itself was counted before the work began.
+    """
     reason = reason_of(error)
     with db.write():
         row = db.get_or_none(part_work.OF, **work.key)
         if row:
-            next_ms = to_ms(now + pause_after(row.failures - 1))
-            again: Values = {
+            failures_before = row.failures - 1
+            changed: Values = {
                 "failures": row.failures,
-                "next_ms": next_ms,
+                "next_ms": to_ms(now + pause_after(failures_before)),
                 "reason": reason,
             }
             db.run(part_work.DONE, **work.key)
-            db.run(part_work.ADD, **work.key | again)
+            db.run(part_work.ADD, **work.key | changed)
     log.error("%s: %s; it is tried again", work, reason)

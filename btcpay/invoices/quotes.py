@@ -63,7 +63,8 @@ def live_price(prices: Prices, now: datetime, currency: str) -> Price:
     price_usd = prices.usd.current_price()
     ahead = prices.usd.time_ahead(now)
     if ahead:
-        message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
+        ahead_s = ahead // timedelta(seconds=1)
+        message = f"the service's clock is {ahead_s} s ahead"
         reason = f"{message} of most price sources"
         log.error("%s, so no invoice is made; %s", reason, SET_CLOCK)
         raise PriceUnavailable(f"{message}: no invoice is made until it is corrected")
@@ -84,10 +85,10 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
     rate = prices.rate_for(currency)
     rate.start_refresh()  # runs while the price in dollars is fetched
     price = live_price(prices, now, USD)
-    beside = rate.cached_price(PATIENCE_S)
-    if beside is None:
+    price_in_currency = rate.cached_price(PATIENCE_S)
+    if price_in_currency is None:
         return price
-    return Price(price.usd, currency, beside)
+    return Price(price.usd, currency, price_in_currency)
 
 
 def quote_at(price: Price, order: Order) -> Quote:
@@ -103,22 +104,22 @@ def quote_at(price: Price, order: Order) -> Quote:
     """
     amount = order.amount
     currency = USD
-    price_of_amount = price.usd
-    price_of_worth = None
+    price_in_currency = price.usd
+    conversion = None  # the amount is in dollars already
     if order.currency is not None:
         currency = order.currency
-        price_of_amount = price.in_currency
-        price_of_worth = price
+        price_in_currency = price.in_currency
+        conversion = price
     if order.high is not None:
-        least = least_amount(order.dust_limit_sats, price_of_amount, currency)
+        least = least_amount(order.dust_limit_sats, price_in_currency, currency)
         if amount < least <= order.high:
             raise TooLittle(least, currency)
-    amount_sats = sats_for(amount, price_of_amount)
+    amount_sats = sats_for(amount, price_in_currency)
     if amount_sats is None:
         raise PriceUnavailable(
             "the price of a bitcoin is implausible right now; retry shortly"
         )
-    amount_usd = worth_usd(amount, price_of_worth)
+    amount_usd = worth_usd(amount, conversion)
     return Quote(order, price, amount_sats, amount_usd)
 
 

@@ -30,17 +30,18 @@ def give_receipt_numbers(
     stores them, after you lock the merchants' balances. If that transaction fails, the
     next one uses the same numbers again, so no number is skipped.
     """
-    new_rows = [row for row in rows if row.receipt_number is None]
-    merchant_ids = sorted({row.merchant_id for row in new_rows})
+    rows_without_number = [row for row in rows if row.receipt_number is None]
+    merchant_ids = sorted({row.merchant_id for row in rows_without_number})
     keys: list[Values] = [{"merchant_id": id} for id in merchant_ids]
-    last = {row.id: row for row in at_once.rows(db, merchants.LAST_RECEIPT, keys)}
+    last_receipts = at_once.rows(db, merchants.LAST_RECEIPT, keys)
+    last_by_merchant = {last.id: last for last in last_receipts}
     receipts: dict[str, ReceiptNumber] = {}
     for row in rows:
         if row.receipt_number is not None:
             receipts[row.id] = ReceiptNumber(row.receipt_number, row.tax_percent)
             continue
-        previous = last[row.merchant_id]
-        number = previous.number + 1
-        receipts[row.id] = ReceiptNumber(number, previous.tax_percent)
-        last[row.merchant_id] = replace(previous, number=number)
+        last = last_by_merchant[row.merchant_id]
+        number = last.number + 1
+        receipts[row.id] = ReceiptNumber(number, last.tax_percent)
+        last_by_merchant[row.merchant_id] = replace(last, number=number)
     return receipts

@@ -78,7 +78,9 @@ def output_of(row: payments.OutputWith) -> Output:
     block = None
     if row.block_height is not None:
         block = Block(
-            row.block_height, row.block_hash or "", from_ms(row.block_time_ms or 0)
+            height=row.block_height,
+            hash=row.block_hash or "",
+            mined_at=from_ms(row.block_time_ms or 0),
         )
     return Output(
         txid=row.txid,
@@ -123,22 +125,33 @@ def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Out
     vanished from the mempool is included only if it vanished recently, or if the scan
     shows it again. Raises BadRow if a stored value is invalid.
     """
-    of_scans: list[Values] = []
+    keys: list[Values] = []
     for id, scan in scans.items():
         since_ms = to_ms(scan.asked_at - HISTORY_AFTER) - 1
-        of_scans.append({"invoice_id": id, "vanished_after": since_ms})
-    rows = at_once.rows(db, payments.KNOWN, of_scans)
-    loaded = {(row.invoice_id, row.txid) for row in rows}
-    shown_again: list[Values] = []
-    for id, scan in scans.items():
-        for txid in sorted(_txids_of(scan)):
-            if (id, txid) not in loaded:
-                shown_again.append({"invoice_id": id, "txid": txid})
-    rows += at_once.rows(db, payments.VANISHED, shown_again)
+        keys.append({"invoice_id": id, "vanished_after": since_ms})
+    rows = at_once.rows(db, payments.KNOWN, keys)
+    rows += at_once.rows(db, payments.VANISHED, _not_loaded(scans, rows))
     outputs: dict[str, list[Output]] = {id: [] for id in scans}
     for row in rows:
         outputs[row.invoice_id].append(output_of(row))
     return outputs
+
+
+def _not_loaded(
+    scans: Mapping[str, Scan], rows: Iterable[payments.OutputWith]
+) -> list[Values]:
+    """Returns the parameters of `payments.VANISHED` for transactions that are not in `rows`.
+
+    They are the transactions that the scans show. Those among them that vanished long
+    ago are stored, but were not loaded.
+    """
+    loaded = {(row.invoice_id, row.txid) for row in rows}
+    keys: list[Values] = []
+    for id, scan in scans.items():
+        for txid in sorted(_txids_of(scan)):
+            if (id, txid) not in loaded:
+                keys.append({"invoice_id": id, "txid": txid})
+    return keys
 
 
 def _txids_of(scan: Scan) -> set[str]:
@@ -156,8 +169,7 @@ def checked_ms(row: invoices.InvoiceWith) -> int | None:
     neither has happened since the invoice was made.
     """
     read_ms = int(row.read_ms or 0)
-    has_read_since = read_ms >= row.created_ms
-    if not has_read_since:
+    if read_ms < row.created_ms:  # the blocks were not read since the invoice was made
         return row.checked_ms
     return max(read_ms, row.checked_ms or 0)
 
@@ -174,24 +186,21 @@ def verdict_on(
     Only outputs that are stored as payments count as received. Some outputs may have
     vanished from the mempool. Raises BadRow if a stored value is invalid.
     """
-    invoice = invoice_of(row)
-    values = [output_of(output) for output in outputs]
-    rules = rules_for(settings, row)
     return decide(
-        invoice,
-        values,
-        tip_height or 0,
-        None,
-        rules,
-        now,
+        invoice_of(row),
+        [output_of(output) for output in outputs],
+        tip_height=tip_height or 0,
+        ends_at=None,
+        rules=rules_for(settings, row),
+        now=now,
         credited_only=True,
     )
 
 
 def unapplied_sats(verdict: Verdict) -> int:
-    """Returns the sum of the confirmed payments that do not pay the invoice.
+    """Returns the satoshis of the confirmed payments that do not pay the invoice.
 
-    They came too late, for example. Payments that are older than the invoice are left
+    These came too late, for example. Payments that are older than the invoice are left
     out.
     """
     unapplied = [
