@@ -45,9 +45,10 @@ OF_PEERS = ". Name nodes that run in BLOCKTILL_PEERS, or an explorer for this co
 class Move:
     """The advance of a merchant's address counter, from `before` to `next_index`.
 
-    `used` are the indexes, from `before` on, of addresses that the chain shows as used.
-    `gap_limit` is the gap limit that the wallet needs with the new counter. `addresses`
-    are the first addresses of the account.
+    - `merchant`: the merchant's name.
+    - `used`: the indexes, from `before` on, of addresses that the chain shows as used.
+    - `gap_limit`: the gap limit that the wallet needs with the new counter.
+    - `addresses`: the first addresses of the account.
     """
 
     merchant_id: int
@@ -82,21 +83,24 @@ def plan(
     searched, or if an account has no more addresses.
     """
     # The calls are counted but not limited, since the shop is closed during a restore.
-    session = Session(AT_ONCE, settings.proxy)
-    explorers = open_explorers(settings, Quota(db, sys.maxsize, clock), session)
+    quota = Quota(db, sys.maxsize, clock)
+    explorers = open_explorers(settings, quota, Session(AT_ONCE, settings.proxy))
     moves = []
-    run = max(skip, LOOK_AHEAD)
+    unused_in_a_row = max(skip, LOOK_AHEAD)
     try:
         if settings.explorers:
             explorers.require_chain(blocks.tip_height(db) or 0)
             is_used: Callable[[str], bool] = explorers.is_used
         else:
-            is_used = _is_in_blocks(db, settings, run * RUNS_IN_BLOCKS, clock, is_copy)
+            count = unused_in_a_row * RUNS_IN_BLOCKS
+            is_used = _is_in_blocks(db, settings, count, clock, is_copy=is_copy)
         for row in db.rows(merchants.ALL):
-            search = _search_ahead(is_used, row, settings.network, run)
-            after = search.first_unused + skip
-            after = max(after, counters.get(row.account_key, 0))
-            moves.append(_move(db, row, settings.network, search.used, after))
+            search = _search_ahead(is_used, row, settings.network, unused_in_a_row)
+            next_index = max(
+                search.first_unused + skip,
+                counters.get(row.account_key, 0),
+            )
+            moves.append(_move(db, row, settings.network, search.used, next_index))
     except InvalidChild as error:
         raise CommandError(f"nothing was changed: {error}") from None
     except ExplorerError as error:
@@ -110,76 +114,85 @@ def plan(
 
 
 def _is_in_blocks(
-    db: Database, settings: Settings, most: int, clock: Clock, is_copy: bool
+    db: Database, settings: Settings, count: int, clock: Clock, is_copy: bool
 ) -> Callable[[str], bool]:
     """Returns a function that is True for an address that a block since the backup pays.
 
-    The function knows the next `most` addresses of each merchant, and raises
+    The function knows the next `count` addresses of each merchant, and raises
     ExplorerError for others.
     """
-    scripts_by_address: dict[str, bytes] = {}
-    for row in db.rows(merchants.ALL):
-        account = stored_account(row.descriptor)
-        for index in range(row.next_index, row.next_index + most):
-            script = account.script(index)
-            scripts_by_address[address_of(script, settings.network)] = script
-    paid: Set[bytes] = set()
+    scripts_by_address = _next_scripts(db, settings.network, count)
+    paid_scripts: Set[bytes] = set()
     if scripts_by_address:
         scripts = set(scripts_by_address.values())
-        paid = scripts_paid_since(db, settings, clock, scripts, is_copy)
+        paid_scripts = scripts_paid_since(db, settings, clock, scripts, is_copy)
 
     def is_used(address: str) -> bool:
         if address not in scripts_by_address:
             raise ExplorerError(
-                f"{most} addresses are too few to search for: raise --skip"
+                f"{count} addresses are too few to search for: raise --skip"
             )
-        return scripts_by_address[address] in paid
+        return scripts_by_address[address] in paid_scripts
 
     return is_used
 
 
+def _next_scripts(db: Database, network: Network, count: int) -> dict[str, bytes]:
+    """Returns the scripts of the next `count` addresses of each merchant, by address."""
+    scripts_by_address: dict[str, bytes] = {}
+    for row in db.rows(merchants.ALL):
+        account = stored_account(row.descriptor)
+        for index in range(row.next_index, row.next_index + count):
+            script = account.script(index)
+            scripts_by_address[address_of(script, network)] = script
+    return scripts_by_address
+
+
 def _search_ahead(
-    is_used: Callable[[str], bool], merchant: Merchant, network: Network, run: int
+    is_used: Callable[[str], bool],
+    merchant: Merchant,
+    network: Network,
+    unused_in_a_row: int,
 ) -> AddressSearch:
     """Searches for used addresses, from the merchant's address counter on.
 
-    The search ends after `run` unused addresses in a row. Raises ExplorerError if the
+    The search ends after `unused_in_a_row` unused addresses. Raises ExplorerError if the
     chain cannot be searched.
     """
-    search = AddressSearch(merchant.next_index, run)
+    search = AddressSearch(merchant.next_index, unused_in_a_row)
     search.find(lambda index: is_used(derive(merchant.descriptor, index, network)))
     return search
 
 
 def _move(
-    db: Database, row: Merchant, network: Network, used: list[int], after: int
+    db: Database, row: Merchant, network: Network, used: list[int], next_index: int
 ) -> Move:
-    """Returns the advance of the merchant's counter to `after`.
+    """Returns the advance of the merchant's counter to `next_index`.
 
     `used` are the indexes of the used addresses that were found. Raises CommandError if
     the account is of another network.
     """
     refuse_other_network(stored_account(row.descriptor), network)
-    first = tuple(
+    first_addresses = [
         derive(row.descriptor, index, network) for index in range(ADDRESSES_TO_SHOW)
-    )
-    gap = gap_of_merchant(db, replace(row, next_index=after), used)
+    ]
+    gap = gap_of_merchant(db, replace(row, next_index=next_index), used)
     return Move(
         merchant_id=row.id,
         merchant=row.name,
         before=row.next_index,
         used=tuple(used),
-        next_index=after,
+        next_index=next_index,
         gap_limit=gap.limit,
-        addresses=first,
+        addresses=tuple(first_addresses),
     )
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:
-    """Advances the address counters, and ends all sessions, login and download links.
+    """Advances the address counters. Ends all sessions, login links and download links.
 
     A counter that is already higher stays as it is. The sessions end, since the backup
-    may contain sessions that the owner ended after it was made.
+    may contain sessions that the owner ended after the backup was made.
     """
     with db.write():
         for move in moves:

@@ -37,10 +37,10 @@ def examine(
 ) -> None:
     """Examines the uploaded backup as `blocktill restore` does, and writes the report.
 
-    The report also tells why a backup is refused. Removes the uploaded file, and keeps
-    an examined copy. The copy lacks the commands that receive events: they would run
-    with the rights of the service, and the person in the browser may not have these
-    rights.
+    If the backup is refused, the report says why. Removes the uploaded file, and keeps an
+    examined copy of an accepted backup. The copy lacks the commands that receive events:
+    they would run with the rights of the service, which the person in the browser may not
+    have.
     """
     try:
         report = _examine(pending, settings, skip, clock)
@@ -62,26 +62,17 @@ def _examine(
 
     Raises CommandError if the backup is refused.
     """
-
-    def agree(moves: list[Move], _lost: list[str], _programs: list[str]) -> None:
-        if not moves:
-            raise CommandError("nothing was changed: the file has no merchant")
-
     restored = prepare(
         settings,
-        pending.upload,
-        pending.copy,
-        skip,
-        agree,
-        clock,
-        OldDatabase(),
+        file=pending.upload,
+        new=pending.copy,
+        skip=skip,
+        agree=_require_merchant,
+        clock=clock,
+        present=OldDatabase(),
     )
-    programs = []
     with closing(open_database(f"sqlite:///{pending.copy}")) as copy, copy.write():
-        for row in copy.rows(receivers.LIST):
-            if row.command:
-                programs.append(row.command)
-                copy.run(receivers.REMOVE, id=row.id)
+        programs = _remove_programs(copy)
         newest_invoice_ms = copy.get(blocks.LAST_INVOICE)[0] or 0
         _refuse_unusable(copy, newest_invoice_ms)
     return Report(
@@ -92,11 +83,30 @@ def _examine(
     )
 
 
+def _require_merchant(
+    moves: list[Move], _lost: list[str], _programs: list[str]
+) -> None:
+    """Raises CommandError if the backup has no merchant. The owner is asked later."""
+    if not moves:
+        raise CommandError("nothing was changed: the file has no merchant")
+
+
+def _remove_programs(copy: Database) -> list[str]:
+    """Removes the commands that receive events from the copy, and returns them."""
+    programs = []
+    for row in copy.rows(receivers.LIST):
+        if row.command:
+            programs.append(row.command)
+            copy.run(receivers.REMOVE, id=row.id)
+    return programs
+
+
 def _refuse_unusable(copy: Database, newest_invoice_ms: int) -> None:
     """Raises CommandError or BadRow if the restored shop could not show its pages.
 
     Then only somebody with a shell could repair it.
     """
+    # Each of these calls raises an error for an invalid value.
     from_ms(newest_invoice_ms)
     for merchant in copy.rows(merchants.ALL):
         zone_of(merchant.timezone)
@@ -125,10 +135,11 @@ def put_in(
             "nothing was changed: the backup was examined more than an hour ago; upload"
             " it again"
         )
-    kept = {key: meta.get(db, key) for key in _KEPT}
+    own_secrets = {key: meta.get(db, key) for key in _KEPT}
 
     def keep_secrets_and_finish() -> T:
-        for key, value in kept.items():
+        """Replaces the backup's secrets by those of this installation, then finishes."""
+        for key, value in own_secrets.items():
             if value is not None:
                 meta.put(db, key, value)
         return finish()

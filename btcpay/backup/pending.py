@@ -1,8 +1,7 @@
 """Stores a backup that a browser has uploaded, until the owner confirms or refuses it.
 
-Each uploaded backup has its own folder, beside the database. A process locks the folder
-while it receives and examines the backup. So every other process can tell whether the
-work still goes on.
+Each uploaded backup has its own folder. A process locks the folder while it receives and
+examines the backup. So every other process can tell whether the work still goes on.
 """
 
 import fcntl
@@ -28,12 +27,12 @@ _IS_ID = re.compile(f"[0-9A-Za-z]{{{ID_CHARACTERS}}}").fullmatch
 
 @dataclass(frozen=True)
 class Report:
-    """The result of examining an uploaded backup.
+    """The result of examining an uploaded backup. Times are in Unix milliseconds.
 
-    `problem` says why the backup is refused; "" if it is accepted. `moves` say
-    how far its address counters must be advanced. `programs` are the commands in the backup that
-    receive events; they are not restored. `newest_invoice_ms` is the time of the newest
-    invoice; 0 if there is none.
+    - `problem`: why the backup is refused; "" if it is accepted.
+    - `moves`: how far its address counters must be advanced.
+    - `programs`: the commands in the backup that receive events; they are not restored.
+    - `newest_invoice_ms`: the time of the newest invoice; 0 if there is none.
     """
 
     examined_ms: int
@@ -47,7 +46,7 @@ class PendingRestore:
     """The folder of one uploaded backup.
 
     `upload` is the path of the file that the browser sends. `copy` is the path of the
-    examined copy. `id` is a random text that nobody can guess.
+    examined copy. `id` is a random text that nobody can guess; it ends the folder's name.
     """
 
     def __init__(self, folder: Path, id: str) -> None:
@@ -69,6 +68,7 @@ class PendingRestore:
         self._held = lock
 
     def release(self) -> None:
+        """Unlocks the folder if this process has locked it."""
         if self._held:
             self._held.close()
 
@@ -80,7 +80,7 @@ class PendingRestore:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        except OSError:  # it is gone, or another user's
+        except OSError:  # the folder is gone, or belongs to another user
             return False
         return False
 
@@ -91,11 +91,13 @@ class PendingRestore:
         except FileNotFoundError:
             return None
         fields: dict[str, Any] = json.loads(text)
-        moves = tuple(_move_of(move) for move in fields["moves"])
-        programs = tuple(fields["programs"])
-        return Report(**fields | {"moves": moves, "programs": programs})
+        # JSON has lists in place of tuples and objects in place of moves.
+        fields["moves"] = tuple(_move_of(move) for move in fields["moves"])
+        fields["programs"] = tuple(fields["programs"])
+        return Report(**fields)
 
     def write_report(self, report: Report) -> None:
+        """Stores the report. Other processes see the whole report, or none."""
         part = self._report.with_suffix(".part")
         part.write_text(json.dumps(asdict(report)), encoding="utf-8")
         os.replace(part, self._report)
@@ -118,9 +120,9 @@ def begin(settings: Settings) -> PendingRestore:
     """
     if discard_idle(settings):
         raise CommandError("another backup is being received or examined: wait for it")
-    parent, beginning = _place(settings)
+    place = _place(settings)
     id = random_base62(ID_CHARACTERS)
-    folder = parent / f"{beginning}{id}"
+    folder = place.folder_of(id)
     folder.mkdir(mode=0o700)
     pending = PendingRestore(folder, id)
     pending.hold()
@@ -131,8 +133,7 @@ def find(settings: Settings, id: str) -> PendingRestore | None:
     """Returns the uploaded backup with this id; None if there is none."""
     if not _IS_ID(id):
         return None
-    parent, beginning = _place(settings)
-    pending = PendingRestore(parent / f"{beginning}{id}", id)
+    pending = PendingRestore(_place(settings).folder_of(id), id)
     if pending.exists():
         return pending
     return None
@@ -143,10 +144,10 @@ def discard_idle(settings: Settings) -> list[PendingRestore]:
 
     Returns the other uploaded backups.
     """
-    parent, beginning = _place(settings)
+    place = _place(settings)
     held = []
-    for folder in parent.glob(f"{beginning}*"):
-        pending = PendingRestore(folder, folder.name.removeprefix(beginning))
+    for folder in place.parent.glob(f"{place.prefix}*"):
+        pending = PendingRestore(folder, folder.name.removeprefix(place.prefix))
         if pending.is_held():
             held.append(pending)
         else:
@@ -155,19 +156,27 @@ def discard_idle(settings: Settings) -> list[PendingRestore]:
 
 
 class _Place(NamedTuple):
-    """The folder of all pending restores, and how their names begin."""
+    """Where the folders of pending restores are: the parent, and how their names begin."""
 
-    folder: Path
+    parent: Path
     prefix: str
+
+    def folder_of(self, id: str) -> Path:
+        return self.parent / f"{self.prefix}{id}"
 
 
 def _place(settings: Settings) -> _Place:
-    """Returns where the pending restores of this database are."""
+    """Returns where the pending restores of this database are.
+
+    They are beside a SQLite database. For PostgreSQL they are in the folder of temporary
+    files.
+    """
     url = settings.database_url
     path = sqlite_path(url)
     if path:
         return _Place(path.parent, f".{path.name}.restore-")
-    parts = urlsplit(url)  # without the password, which a digest would help to guess
-    where = f"{parts.hostname} {parts.port} {parts.path}"
-    digest = hashlib.sha256(where.encode()).hexdigest()[:16]
+    parts = urlsplit(url)
+    # Without the password, which a digest would help to guess.
+    database = f"{parts.hostname} {parts.port} {parts.path}"
+    digest = hashlib.sha256(database.encode()).hexdigest()[:16]
     return _Place(Path(tempfile.gettempdir()), f".blocktill-{digest}.restore-")

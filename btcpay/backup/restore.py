@@ -35,9 +35,10 @@ AT_ONCE = 10_000
 class Restored:
     """The result of a restore.
 
-    `migrated` are the names of the migrations that were run on the copy of the backup.
-    `moves` are the advances of its address counters. `aside` is the file with the
-    contents of the former database; None if there was no database.
+    - `migrated`: the names of the migrations that were run on the copy of the backup.
+    - `moves`: the advances of the copy's address counters.
+    - `aside`: the file with the contents of the former database; None if there was no
+      database.
     """
 
     migrated: list[str]
@@ -73,7 +74,15 @@ def restore(
         _alone(settings, path) as present,
         sqlite_file.new_file(path, "restoring") as new,
     ):
-        restored = prepare(settings, file, new, skip, agree, clock, present)
+        restored = prepare(
+            settings,
+            file=file,
+            new=new,
+            skip=skip,
+            agree=agree,
+            clock=clock,
+            present=present,
+        )
         with sqlite_file.alone(path) as place:
             old_database.keep_newer(place, new)
             now_text = f"{clock():%Y%m%dT%H%M%S.%fZ}"
@@ -105,7 +114,15 @@ def carry_over(
     into_empty.require_empty(db)
     sqlite_file.discard_all(file, "carrying")  # temporary copies of killed processes
     with sqlite_file.new_file(file, "carrying") as new:
-        restored = prepare(settings, file, new, skip, agree, clock, OldDatabase())
+        restored = prepare(
+            settings,
+            file=file,
+            new=new,
+            skip=skip,
+            agree=agree,
+            clock=clock,
+            present=OldDatabase(),
+        )
         into_empty.carry_over(new, db, finish=lambda: None)
     return restored
 
@@ -119,11 +136,14 @@ def move_counters(
 ) -> list[Move]:
     """Advances the address counters of the database in use, after a pg_restore.
 
-    Derives all addresses again and compares them. Raises CommandError if an address
-    does not belong to its account, or if the chain cannot be searched.
+    Asks the owner to confirm (`agree`). Derives all addresses again and compares them.
+    Raises CommandError if an address does not belong to its account, or if the chain
+    cannot be searched.
     """
-    moves = plan(db, settings, skip, clock, {}, is_copy=False)
-    agree(moves, [], [])
+    moves = plan(db, settings, skip, clock, counters={}, is_copy=False)
+    lost_names: list[str] = []
+    programs: list[str] = []  # the operator's own, which run already
+    agree(moves, lost_names, programs)
     _derive_again(db, settings.network)
     apply_moves(db, moves)
     return moves
@@ -138,7 +158,7 @@ def prepare(
     clock: Clock,
     present: OldDatabase,
 ) -> Restored:
-    """Makes the file `new`, a copy of the backup that can replace the `present` database.
+    """Makes `new`, a copy of the backup `file` that can replace the `present` database.
 
     Migrates the copy, checks its addresses, asks the owner to confirm (`agree`), and
     advances its address counters. No counter becomes lower than in the `present`
@@ -157,7 +177,7 @@ def prepare(
     migrated = migrate(url, settings.network.name)
     with closing(open_database(url)) as db:
         _derive_again(db, settings.network)
-        moves = plan(db, settings, skip, clock, present.counters)
+        moves = plan(db, settings, skip, clock, counters=present.counters)
         programs = [row.command for row in db.rows(receivers.LIST) if row.command]
         agree(moves, _lost_names(db, present), programs)
         apply_moves(db, moves)
@@ -169,8 +189,8 @@ def prepare(
 
 def _lost_names(db: Database, present: OldDatabase) -> list[str]:
     """Returns the names of merchants that the present database has, and the backup lacks."""
-    accounts = {row.account_key for row in db.rows(merchants.ALL)}
-    lost_accounts = present.names.keys() - accounts
+    accounts_in_backup = {row.account_key for row in db.rows(merchants.ALL)}
+    lost_accounts = present.names.keys() - accounts_in_backup
     return sorted(present.names[account] for account in lost_accounts)
 
 
@@ -187,7 +207,7 @@ def _derive_again(db: Database, network: Network) -> None:
 
 
 def _require_own(merchant: Merchant, invoice: Invoice, network: Network) -> None:
-    """Raises CommandError unless the invoice has its address and script of the account."""
+    """Raises CommandError unless address and script are those of the invoice's index."""
     subject = f"nothing was changed: invoice {invoice.id} of {merchant.name}"
     try:
         script = stored_account(merchant.descriptor).script(invoice.address_index)
@@ -214,9 +234,10 @@ def _refuse_network(file: Path, network: str | None, own_network: str) -> None:
 
 @contextmanager
 def _alone(settings: Settings, path: Path) -> Iterator[OldDatabase]:
-    """Holds the lock of the check, and yields the contents of the present database.
+    """Holds the lock of the check, and yields what the present database at `path` has.
 
-    Raises CommandError if the database is in use, or belongs to another network.
+    If there is no database, yields an empty OldDatabase. Raises CommandError if the
+    database is in use, or belongs to another network.
     """
     present = OldDatabase()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ def write_backup(
     file: Path,
     overwrite: bool = False,
 ) -> sqlite_file.FileFacts:
-    """Writes a backup to `file`. Returns the schema version and the network in it.
+    """Writes a backup to `file`. Returns its schema version and its network.
 
     The copy is checked before it replaces `file`. Raises CommandError, and leaves
     `file` as it was, if there is no SQLite database, if `file` exists and `overwrite`
@@ -87,7 +87,7 @@ def refuse_own(path: Path, file: Path) -> None:
         Path(f"{path}{suffix}").resolve() for suffix in ("", "-wal", "-shm", "-journal")
     ]
     has_own_name = file.resolve() in own_files
-    do_exist = file.exists() and path.exists()
-    is_same_file = do_exist and file.samefile(path)  # under another name, by a link
-    if has_own_name or is_same_file:
+    both_exist = file.exists() and path.exists()
+    is_hard_link = both_exist and file.samefile(path)
+    if has_own_name or is_hard_link:
         raise CommandError(f"{file} is the database itself")

@@ -26,7 +26,7 @@ class Confirmations:
     def for_usd(self, amount_usd: Decimal) -> int:
         """Returns the number of confirmations for an invoice of this amount."""
         counts = [count for from_usd, count in self.steps if amount_usd >= from_usd]
-        return counts[-1]
+        return counts[-1]  # the first step is from 0 dollars on
 
 
 @accepting(
@@ -35,8 +35,8 @@ class Confirmations:
 def confirmations(text: str) -> Confirmations:
     """Parses a text such as `1 3@1000`: one confirmation, and three from 1,000 dollars on.
 
-    Only the first number has no amount, and the amounts increase. Raises ValueError for
-    any other text.
+    The first number must have no amount. The others must have increasing amounts. Raises
+    ValueError for any other text.
     """
     steps: list[tuple[Decimal, int]] = []
     for item in text.split():
@@ -49,6 +49,7 @@ def confirmations(text: str) -> Confirmations:
         require(1 <= count <= MOST_CONFIRMATIONS)
         require(has_amount != is_first)
         steps.append((Decimal(match["from_usd"] or 0), count))
-    amounts = [from_usd for from_usd, _ in steps]
-    require(steps and amounts == sorted(set(amounts)))
+    amounts = [from_usd for from_usd, _count in steps]
+    is_increasing = amounts == sorted(set(amounts))
+    require(steps and is_increasing)
     return Confirmations(tuple(steps))

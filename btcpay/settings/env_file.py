@@ -90,11 +90,13 @@ def fill(environ: MutableMapping[str, str]) -> None:
     both are ignored in the file. Raises SettingsError if the file cannot be read, or has
     an invalid line.
     """
-    before = dict(environ)
+    # The file may have both NAME and NAME_FILE, so what it adds must not count as set.
+    environ_before = dict(environ)
     for name, value in values_of(environ).items():
         stem = name.removesuffix(OF_A_FILE)
-        is_set = any(before.get(key, "").strip() for key in (stem, stem + OF_A_FILE))
-        is_empty_on_purpose = name == EMPTY_HAS_MEANING and name in before
+        names_of_setting = (stem, stem + OF_A_FILE)
+        is_set = any(environ_before.get(key, "").strip() for key in names_of_setting)
+        is_empty_on_purpose = name == EMPTY_HAS_MEANING and name in environ_before
         if not is_set and not is_empty_on_purpose:
             environ[name] = value
 
@@ -102,27 +104,30 @@ def fill(environ: MutableMapping[str, str]) -> None:
 def changed_text(text: str, changes: Mapping[str, str]) -> str:
     """Returns the text of a settings file with changed variables.
 
-    The value "" removes a variable. Raises SettingsError for a value that a line of the
-    file cannot contain, such as a line break.
+    `changes` has the new values by the variables' names. The value "" removes a variable.
+    Raises SettingsError for a value that a line of the file cannot contain, such as a
+    line break.
     """
     for name, value in changes.items():
-        lines = text.split("\n")  # `parse` splits lines only here
-        if not lines[-1]:
-            lines.pop()
-        places = [
-            place
-            for place, line in enumerate(lines)
-            if re.match(rf"[ \t]*(export +)?{name}=", line)
-        ]
-        if value and places:
-            # the last of several lines is the one that counts
-            lines[places[-1]] = _line(name, value)
-        elif value:
-            lines.append(_line(name, value))
-        else:
-            lines = [line for place, line in enumerate(lines) if place not in places]
-        text = "".join(f"{line}\n" for line in lines)
+        text = _with_variable(text, name, value)
     return text
+
+
+def _with_variable(text: str, name: str, value: str) -> str:
+    """Returns the text of a settings file with one changed variable, or without it."""
+    lines = text.split("\n")  # `parse` splits lines only here
+    if not lines[-1]:
+        lines.pop()
+    is_line_of_variable = re.compile(rf"[ \t]*(export +)?{name}=").match
+    indexes = [index for index, line in enumerate(lines) if is_line_of_variable(line)]
+    if not value:
+        lines = [line for line in lines if not is_line_of_variable(line)]
+    elif indexes:
+        # the last of several lines is the one that counts
+        lines[indexes[-1]] = _line(name, value)
+    else:
+        lines.append(_line(name, value))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _line(name: str, value: str) -> str:

@@ -17,11 +17,12 @@ class JsonLines(logging.Formatter):
     """Formats each log record as one line of JSON.
 
     The line has `at`, `level`, `logger` and `message`, and the fields that the caller
-    passed as `extra={"fields": {...}}`. In a request it has `request_id`, and after an
-    error `exception` (a traceback).
+    passed as `extra={"fields": {...}}`. It has `request_id` if it belongs to a request,
+    and `exception` (a traceback) if it reports an error that was raised.
     """
 
     def format(self, record: logging.LogRecord) -> str:
+        """Returns the record as one line of JSON, in ASCII."""
         line: dict[str, Any] = {
             "at": iso(from_ms(int(record.created * 1000))),
             "level": record.levelname.lower(),
@@ -52,6 +53,7 @@ class Discreet(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Replaces the record's message if it shows a request. Keeps every record."""
         message = str(record.msg)
         if message.startswith("Invalid request"):
             record.msg = "a malformed request was refused"

@@ -43,7 +43,7 @@ class MailServer:
 
     @property
     def place(self) -> str:
-        """`host:port`, with an IPv6 address in brackets."""
+        """The server as `host:port`, with an IPv6 address in brackets."""
         host = self.host
         if ":" in host:
             host = f"[{host}]"
@@ -67,16 +67,23 @@ class Sender:
     " as @ : / % become %40 %3A %2F %25, both in ASCII"
 )
 def smtp_url(text: str) -> MailServer | None:
+    """Parses the URL of a mail server. Returns None for an empty text.
+
+    Raises ValueError for any other text.
+    """
     if not text:
         return None
     match = _SERVER.fullmatch(text)
     if not match or _BROKEN.search(text):
         raise ValueError
     is_tls = match["scheme"] == "smtps"
-    user = checked_login(unquote(match["user"] or ""))
-    password = checked_login(unquote(match["password"] or ""))
-    port = checked_port(match["port"] or "", is_tls)
-    return MailServer(checked_host(match["host"]), port, is_tls, user, password)
+    return MailServer(
+        user=checked_login(unquote(match["user"] or "")),
+        password=checked_login(unquote(match["password"] or "")),
+        port=checked_port(match["port"] or "", is_tls),
+        host=checked_host(match["host"]),
+        is_tls=is_tls,
+    )
 
 
 def checked_host(text: str) -> str:
@@ -98,7 +105,7 @@ def checked_port(text: str, is_tls: bool) -> int:
 
 
 def checked_login(text: str) -> str:
-    """Returns a user name or a password unchanged.
+    """Returns a user name or a password unchanged; it may be empty.
 
     Raises ValueError unless it is printable ASCII of up to MAX_LOGIN characters.
     """
@@ -108,13 +115,17 @@ def checked_login(text: str) -> str:
 
 @accepting("an address such as shop@example.com, or Name <address>")
 def sender(text: str) -> Sender | None:
+    """Parses an address, or a name and an address in <>. Returns None for an empty text.
+
+    Raises ValueError for any other text.
+    """
     if not text:
         return None
     name = ""
     address = text
-    match = re.fullmatch(r"([^<>\"]*?)\s*<([^<>]*)>", text)
-    if match:
-        name, address = match.groups()
+    name_and_address = re.fullmatch(r"([^<>\"]*?)\s*<([^<>]*)>", text)
+    if name_and_address:
+        name, address = name_and_address.groups()
     return Sender(checked_sender_name(name), checked_address(address))
 
 

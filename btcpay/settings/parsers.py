@@ -1,7 +1,7 @@
 """Parses the settings, which are texts in environment variables.
 
-A parser returns the value of a setting. It raises ValueError for an invalid text; the
-error's message says what the setting accepts.
+A parser gets the text, and returns the value of the setting. It raises ValueError for an
+invalid text; the error's message says what the setting accepts.
 """
 
 import re
@@ -51,6 +51,7 @@ def switch(text: str) -> bool:
 
 @accepting(f"one of {', '.join(NETWORKS)}")
 def network(text: str) -> Network:
+    """Returns the network with this name. Raises ValueError if there is none."""
     require(text in NETWORKS)
     return NETWORKS[text]
 
@@ -147,12 +148,16 @@ _NOT_IN_A_SERVER_URL = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|[\ud800-\udfff]")
     " postgresql://user:password@host:port/name, in UTF-8, a % in the password as %25"
 )
 def database_url(text: str) -> str:
+    """Returns the URL of a SQLite file or of a PostgreSQL database.
+
+    Raises ValueError for any other text.
+    """
     if re.fullmatch("sqlite:///.+", text):
         return text
-    has_name = re.fullmatch(r"[^/]+//[^/?#]+/[^/?#]+(\?.*)?", text)
-    require(has_name and not _NOT_IN_A_SERVER_URL.search(text))
-    # the folder of a Unix socket
-    if re.match("postgresql://([^/@]*@)?%2F", text, re.I):
+    has_host_and_name = re.fullmatch(r"[^/]+//[^/?#]+/[^/?#]+(\?.*)?", text)
+    require(has_host_and_name and not _NOT_IN_A_SERVER_URL.search(text))
+    is_unix_socket = re.match("postgresql://([^/@]*@)?%2F", text, re.I)
+    if is_unix_socket:  # its folder stands in place of a host, which `url` would refuse
         return text
     return url(text, "postgresql")
 
@@ -192,13 +197,17 @@ def bind(text: str) -> str:
 
 @accepting("host:port of nodes of the Bitcoin network, separated by commas, or auto")
 def peers(text: str) -> tuple[str, ...]:
+    """Returns the nodes, each once, as `host:port`; AUTO alone for `auto`.
+
+    Raises ValueError for any other text, and for the port 0.
+    """
     texts = text.replace(",", " ").split()
-    places = tuple(dict.fromkeys(texts))
-    if places == (AUTO,):
-        return places
-    normalized = tuple(map(_place, places))
-    require(not any(place.endswith(":0") for place in normalized))
-    return normalized
+    different_texts = tuple(dict.fromkeys(texts))
+    if different_texts == (AUTO,):
+        return different_texts
+    places = tuple(map(_place, different_texts))
+    require(not any(place.endswith(":0") for place in places))
+    return places
 
 
 @accepting("host:port, or nothing at all for no metrics")
@@ -209,6 +218,7 @@ def metrics_bind(text: str) -> str:
 
 
 def _place(text: str) -> str:
+    """Returns `host:port` with the host in ASCII. Raises ValueError for any other text."""
     match = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:]+):([0-9]{1,5})", text)
     require(match and int(match[1]) <= 65535)
     return ascii_place(text)

@@ -5,7 +5,7 @@ import re
 from btcpay.settings.settings import OF_FILES, VARIABLES
 
 HIDDEN = "***"
-# Nothing of these values is shown. They are no URLs, but may look like one.
+# The settings whose values are hidden completely. The values are no URLs, but may look like one.
 _WHOLLY_SECRET = (VARIABLES["owner_password"], VARIABLES["setup_token"])
 # https://user:password@host: what stands before the @.
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
@@ -39,9 +39,9 @@ _SCHEMES = frozenset(
 def without_secrets(variable: str, text: str) -> str:
     """Returns the value of a variable without the secrets in it.
 
-    The value of a secret setting becomes `***`. But if it is a URL, its scheme, host,
-    port and path are kept. In the value of any other setting, credentials in URLs,
-    values in their queries and API keys in their paths become `***`.
+    The value of a secret setting becomes `***`; if it is a URL, its scheme, host, port
+    and path are kept. In the value of any other setting, credentials in URLs, values in
+    their queries and API keys in their paths become `***` (`mask`).
     """
     if variable not in OF_FILES:
         return mask(text)
@@ -56,13 +56,13 @@ def without_secrets(variable: str, text: str) -> str:
 
 
 def _without_credentials(rest: str) -> str:
-    """Returns host, port and path of a URL's text after the scheme.
+    """Returns a URL's text after the scheme, with `***` for user, password and query.
 
-    User, password and query are replaced by `***`. The whole result is `***` if part of
-    the password could be after the last @.
+    Host, port and path are kept. The whole result is `***` if part of the password could
+    be after the last @.
     """
-    credentials, at, behind = rest.rpartition("@")
-    place, question_mark, _query = behind.partition("?")
+    credentials, at, after_at = rest.rpartition("@")
+    place, question_mark, _query = after_at.partition("?")
     if "?" in credentials or not _PLACE.fullmatch(place):
         return HIDDEN
     if at:

@@ -36,21 +36,26 @@ def derive(
 ) -> T:
     """Returns a dataclass field whose default and parser depend on earlier settings.
 
-    `row` is a function. It gets the settings that stand above this one in the class,
-    and returns the default as text, and the parser. An empty variable means the default
-    unless `may_be_empty` is True. If `is_secret` is True, no output shows the value
-    (secrets.py), and the variable NAME_FILE may name a file that contains the value.
+    - `row`: a function that gets the settings that stand above this one in the class. It
+      returns the default as text, and the parser.
+    - `may_be_empty`: True if an empty variable is a value. Otherwise it means the default.
+    - `is_secret`: True if no output may show the value (secrets.py). The variable
+      NAME_FILE may then name a file that contains the value.
     """
     metadata = {"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret}
     return cast(T, field(repr=not is_secret, metadata=metadata))
 
 
 def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:
-    """Returns a dataclass field with this default, as text, and this parser."""
+    """Returns a dataclass field with this default, as text, and this parser.
+
+    `more` are the arguments `may_be_empty` and `is_secret` of `derive`.
+    """
     return derive(lambda _above: (default, parser), **more)
 
 
 def _of_network(name: str, parser: Callable[[str], T]) -> T:
+    """Returns a dataclass field whose default is the network's attribute `name`, a list."""
     return derive(lambda above: (" ".join(getattr(above.network, name)), parser))
 
 
@@ -160,20 +165,20 @@ def read(environ: Mapping[str, str]) -> Settings:
     invalid value the remaining settings are still checked.
     """
     mistakes: list[str] = []
-    above = SimpleNamespace()
+    above = SimpleNamespace()  # the settings that have been read so far
     for entry in fields(Settings):
-        name = VARIABLES[entry.name]
+        variable = VARIABLES[entry.name]
         default, parse = entry.metadata["row"](above)
-        value = parse(default)
+        value = parse(default)  # also stands in for an invalid value
         try:
-            text = _text_of(environ, name)
-            is_set_empty = entry.metadata["may_be_empty"] and name in environ
+            text = _text_of(environ, variable)
+            is_set_empty = entry.metadata["may_be_empty"] and variable in environ
             if text or is_set_empty:
                 value = parse(text)
         except SettingsError as error:
             mistakes += error.mistakes
         except ValueError as error:
-            mistakes.append(f"{name} accepts {error}")
+            mistakes.append(f"{variable} accepts {error}")
         setattr(above, entry.name, value)
     mistakes += _contradictions(above)
     if mistakes:
@@ -196,29 +201,38 @@ def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
 
 
 def _contradictions(above: SimpleNamespace) -> Iterator[str]:
-    """Yields the errors in combinations of settings."""
+    """Yields an error for each combination of settings that cannot work."""
     if above.proxy.startswith("socks5h:") and find_spec("socks") is None:
-        extra = "pip install --require-hashes -r requirements/socks.txt"
-        yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {extra}"
+        install = "pip install --require-hashes -r requirements/socks.txt"
+        yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {install}"
+    yield from _contradictions_of_peers(above)
+    for name in ("explorers", "peers", "price_sources", "currency_sources"):
+        has_onion = any(map(_is_onion, getattr(above, name)))
+        if has_onion and not above.proxy:
+            yield f"{VARIABLES[name]} accepts {ONION_WAY}"
+    has_source_of_blocks = any(getattr(above, name) for name in OF_BLOCKS)
+    if not has_source_of_blocks:
+        first, *others = (VARIABLES[name] for name in OF_BLOCKS)
+        yield f"{first} accepts none only with {' or '.join(others)}"
+
+
+def _contradictions_of_peers(above: SimpleNamespace) -> Iterator[str]:
+    """Yields an error if the peers do not fit the proxy, and one if not the network."""
     is_auto = above.peers == (AUTO,)
-    is_far = is_auto or not all(
-        is_near(host_and_port(place)[0]) for place in above.peers
-    )
-    if above.proxy.startswith("http:") and is_far:
+    hosts = [host_and_port(place)[0] for place in above.peers if not is_auto]
+    may_be_far = is_auto or not all(map(is_near, hosts))
+    if above.proxy.startswith("http:") and may_be_far:
         where = "only peers on this machine or in its network: others need socks5h://"
         yield f"{VARIABLES['peers']} accepts with an http:// proxy {where}"
     if is_auto and not above.network.seeds:
         yield f"{VARIABLES['peers']} accepts auto only on public networks"
-    for name in ("explorers", "peers", "price_sources", "currency_sources"):
-        is_onion = any(
-            _ONION.match(getattr(source, "url", source))
-            for source in getattr(above, name)
-        )
-        if is_onion and not above.proxy:
-            yield f"{VARIABLES[name]} accepts {ONION_WAY}"
-    if not any(getattr(above, name) for name in OF_BLOCKS):
-        first, *others = (VARIABLES[name] for name in OF_BLOCKS)
-        yield f"{first} accepts none only with {' or '.join(others)}"
+
+
+def _is_onion(source: str | PriceSource) -> bool:
+    """True if the source, a URL or `host:port` or a ticker, has a .onion name."""
+    if isinstance(source, PriceSource):
+        source = source.url
+    return _ONION.match(source) is not None
 
 
 def _text_of(environ: Mapping[str, str], name: str) -> str:

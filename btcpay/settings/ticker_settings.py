@@ -17,9 +17,14 @@ class PriceSource:
     pointer: str
 
     def of(self, currency: str) -> "PriceSource":
-        """Returns the source with {CURRENCY} and {currency} replaced by the code."""
-        text = f"{self.url}#{self.pointer}".replace("{CURRENCY}", currency.upper())
-        url, _, pointer = text.replace("{currency}", currency.lower()).partition("#")
+        """Returns the source of the price in `currency`, a code such as EUR.
+
+        The code replaces {CURRENCY} in capital letters, and {currency} in small letters.
+        """
+        text = f"{self.url}#{self.pointer}"
+        text = text.replace("{CURRENCY}", currency.upper())
+        text = text.replace("{currency}", currency.lower())
+        url, _, pointer = text.partition("#")
         return PriceSource(url, pointer)
 
 
