@@ -306,7 +306,7 @@ class Outbox:
         """Stores the outcome of an attempt. Returns True if it disabled the receiver."""
         now = self._now()
         was_failing = queue.was_failing or queue.failures > 0
-        stored = note(self._db, receiver, row, answer, now, was_failing)
+        stored = note(self._db, receiver, row, answer, now, was_failing=was_failing)
         metric = "webhook_deliveries"
         if receiver.transport in receivers.MAILS:
             metric = "mails"

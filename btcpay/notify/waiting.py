@@ -34,6 +34,7 @@ def fill(db: Database, queue: DeliveryQueue, now: datetime) -> None:
 
 
 def _fill_due(db: Database, queue: DeliveryQueue, now: datetime) -> None:
+    """Adds the deliveries that are due, up to PAGE of each receiver."""
     for receiver in queue.receivers:
         page = db.rows(
             deliveries.DUE,
@@ -47,9 +48,11 @@ def _fill_due(db: Database, queue: DeliveryQueue, now: datetime) -> None:
 
 
 def _fill_all(db: Database, queue: DeliveryQueue, now: datetime) -> None:
+    """Adds the next waiting deliveries, due or not, up to PAGE of each receiver."""
     waiting: list[QueuedDelivery] = []
     for receiver in queue.receivers:
-        page = _oldest(db, receiver, now, queue.last.get(receiver.id), PAGE)
+        last = queue.last.get(receiver.id)
+        page = _oldest(db, receiver, now, last=last, limit=PAGE)
         if page:
             queue.last[receiver.id] = page[-1]
         waiting += _without_tried(queue, receiver, page)

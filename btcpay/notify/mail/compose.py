@@ -169,7 +169,13 @@ def _invoice_news(
     if urls.merchant_pages:
         merchant_url = f"{urls.merchant_pages}/invoices/{invoice.id}"
     page_url = f"{urls.root}/pay/{invoice.id}"
-    return InvoiceNews(invoice, state, page_url, zone, merchant_url)
+    return InvoiceNews(
+        invoice=invoice,
+        state=state,
+        page_url=page_url,
+        zone=zone,
+        merchant_url=merchant_url,
+    )
 
 
 def _brand(db: Database, merchant_id: int) -> merchants.BrandOnPages:

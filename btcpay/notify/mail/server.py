@@ -73,14 +73,17 @@ def has_mail(settings: Settings, db: Database) -> bool:
 def account_of(row: StoredMailServer) -> MailAccount:
     """Converts a row to a mail server and its sender. Raises BadRow if a value is invalid."""
     try:
-        host = checked_host(row.host)
-        user = checked_login(row.user_name)
-        password = checked_login(row.password)
-        name = checked_sender_name(row.sender_name)
-        address = checked_address(row.sender_address)
+        server = MailServer(
+            host=checked_host(row.host),
+            port=row.port,
+            is_tls=bool(row.is_tls),
+            user=checked_login(row.user_name),
+            password=checked_login(row.password),
+        )
+        sender = Sender(
+            name=checked_sender_name(row.sender_name),
+            address=checked_address(row.sender_address),
+        )
     except ValueError:
         raise BadRow("the mail server in Settings is invalid: store it again") from None
-    return MailAccount(
-        MailServer(host, row.port, bool(row.is_tls), user, password),
-        Sender(name, address),
-    )
+    return MailAccount(server, sender)

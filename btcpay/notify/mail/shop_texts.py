@@ -90,8 +90,14 @@ def evening(
     if before:
         sales_before = " · ".join(_sales(before, language))
         facts.append((formats.day(before.day, language), sales_before))
-    link = _shop_link(pages_url, language)
-    return MailText(language, subject, [sentence], facts, link, amount=amount)
+    return MailText(
+        language,
+        subject,
+        sentences=[sentence],
+        facts=facts,
+        link=_shop_link(pages_url, language),
+        amount=amount,
+    )
 
 
 def _needs(attention_count: int, is_checked: bool, language: str) -> str:

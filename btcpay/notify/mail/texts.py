@@ -34,7 +34,9 @@ def paid_invoice(about: InvoiceNews, language: str) -> MailText:
     amount = price(about.invoice, language)
     title = gettext("Invoice paid: %(amount)s") % {"amount": amount}
     sentences = [gettext("This invoice is paid.")]
-    return _to_merchant(about, language, title, amount, sentences)
+    return _to_merchant(
+        about, language, title=title, amount=amount, sentences=sentences
+    )
 
 
 def attention(about: InvoiceNews, language: str) -> MailText:
@@ -64,7 +66,9 @@ def attention(about: InvoiceNews, language: str) -> MailText:
         sentences.append(advice % {"command": command})
     amount = _difference(about, language) or price(about.invoice, language)
     title = gettext("An invoice needs your attention: %(amount)s") % {"amount": amount}
-    return _to_merchant(about, language, title, amount, sentences)
+    return _to_merchant(
+        about, language, title=title, amount=amount, sentences=sentences
+    )
 
 
 def _difference(about: InvoiceNews, language: str) -> str | None:
@@ -97,8 +101,9 @@ def _to_merchant(
 ) -> MailText:
     """Returns the mail to a merchant about an invoice.
 
-    Its button opens the invoice's page for the merchant, or the page for the payer if
-    the merchant's pages are off.
+    `title` begins the subject. `amount` is shown in large type. The button opens the
+    invoice's page for the merchant, or the page for the payer if the merchant's pages
+    are off.
     """
     gettext = catalog(language).gettext
     url = about.merchant_url or about.page_url

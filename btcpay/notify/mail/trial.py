@@ -93,6 +93,7 @@ def _send(
 
 
 def _outcome_of(error: Exception) -> Outcome:
+    """Returns the outcome of a test that failed with this error, one of smtp.FAILURES."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         ((code, text),) = error.recipients.values()
         return Outcome(Fault.REFUSED, _words(code, text))
