@@ -12,7 +12,7 @@ from storage.queries import merchants
 
 
 class FileViews:
-    """The views of files, which browsers may cache for ever."""
+    """The views of files, most of which browsers may cache for ever."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -35,9 +35,9 @@ class FileViews:
         `name` is the colour with a suffix, such as `2563eb.css`. Raises NotFound for
         any other name.
         """
-        accent = f"#{name.removesuffix('.css')}"
         if not re.fullmatch(r"[0-9a-f]{6}\.css", name):
             raise NotFound("there is no such colour")
+        accent = f"#{name.removesuffix('.css')}"
         colours = f"--accent:{accent};--on-accent:{button_text(accent)}"
         return cached_file(f".branded{{{colours}}}\n", "text/css")
 
@@ -54,6 +54,7 @@ class FileViews:
         content = asset.content
         if accepts_gzip:
             content = asset.gzipped
+        # The URL of a former version of the file stays valid, but must not be cached for ever.
         response = cached_file(content, asset.media_type, for_ever=match.is_current)
         if accepts_gzip:
             response.headers["Content-Encoding"] = "gzip"

@@ -38,9 +38,9 @@ class LinkCookie:
 
     @cached_property
     def _key(self) -> str:
-        return meta.keep(
-            self._db, meta.Key.COOKIE_KEY, random_base62(SECRET_CHARACTERS)
-        )
+        """The stored signing key. Creates the key if there is none."""
+        new_key = random_base62(SECRET_CHARACTERS)
+        return meta.keep(self._db, meta.Key.COOKIE_KEY, new_key)
 
     def _signer(self, link_id: str) -> URLSafeSerializer:
         return URLSafeSerializer(
@@ -50,8 +50,8 @@ class LinkCookie:
     def invoice_id_of_form(self, link_id: str, form: str) -> str | None:
         """Returns the id of the invoice that the form with the id `form` creates.
 
-        The same form always creates the same invoice. Nobody can compute the invoice's
-        id without the signing key. Returns None if `form` is not the id of a form.
+        A form that is sent again gets the same id. Nobody can compute the id without the
+        signing key. Returns None if `form` is not the id of a form.
         """
         if not _FORM.fullmatch(form):
             return None

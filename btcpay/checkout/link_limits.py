@@ -20,20 +20,20 @@ LOOKED_AT_MS = 10 * 60_000
 
 def refuse_busy_visitor(
     service: Service,
-    address: str | None,
+    visitor_key: str | None,
     mark: str,
     is_counted: bool = True,
 ) -> None:
     """Raises LinkRefused if this visitor has created too many invoices.
 
-    `address` is the rate-limit key of the visitor; None if there is no limit. `mark` is
-    the same for all copies of one form, which are counted once. If `is_counted` is False,
-    the limit is checked but this request is not counted.
+    `visitor_key` is the rate-limit key of the visitor; None if there is no limit. `mark`
+    is the same for all copies of one form, which are counted once. If `is_counted` is
+    False, the limit is checked but this request is not counted.
     """
-    if address is None:
+    if visitor_key is None:
         return
     bucket = link_invoices(service.settings.link_invoices_per_visitor)
-    window = service.limiter.hit(bucket, address, is_counted, mark)
+    window = service.limiter.hit(bucket, visitor_key, is_counted, mark)
     if window.allowed:
         return
     message = gettext(
@@ -54,10 +54,11 @@ def refuse_full_page(service: Service, page: Page) -> None:
         "now": now_ms,
         "since": now_ms - LOOKED_AT_MS,
     }
-    count, first_look, first_expiry = service.db.get(page.unpaid_counts, **values)
+    count, first_look_ms, first_expiry_ms = service.db.get(page.unpaid_counts, **values)
     if count < service.settings.link_open_invoices:
         return
-    leaves_ms = min(first_expiry or 0, (first_look or 0) + LOOKED_AT_MS)
+    # An invoice no longer counts once it has expired, or nobody has looked at it for a while.
+    first_end_ms = min(first_expiry_ms or 0, (first_look_ms or 0) + LOOKED_AT_MS)
     message = gettext("This link has too many open payments. Please try again later.")
-    retry_after_s = max(1, math.ceil((leaves_ms - now_ms) / 1000))
+    retry_after_s = max(1, math.ceil((first_end_ms - now_ms) / 1000))
     raise LinkRefused(429, message, retry_after_s=retry_after_s)

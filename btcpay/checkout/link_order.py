@@ -33,26 +33,38 @@ def redirect_to_invoice(
     form. Raises InvalidRequest for an invalid amount, and PriceUnavailable if there is no
     exchange rate.
     """
-    form = fields.get("press", "")
-    text = fields.get("amount", "")
-    form_id = cookie.invoice_id_of_form(page.id, form)
-    last_id = cookie.last_invoice_id(page.id)
-    next_id = None
-    if last_id:
-        next_id = cookie.next_invoice_id(last_id)
     # Without this check, another site could make its visitors use up the link's limits.
     if is_from_another_site(request.headers, service.settings.base_url):
         message = gettext(
             "Another site asked for this payment. If you want to pay, please press the button."
         )
         raise LinkRefused(403, message)
-    visitor = Visitor(visitor_key(service), text, form_id, last_id, next_id)
-    invoice_id = pay(service, page, visitor)
+    invoice_id = pay(service, page, _visitor_of(service, cookie, page, fields))
     # The URL is relative, so that it stays in the origin that the form's policy allows.
     url = f"../pay/{invoice_id}{language_query()}"
     response = Response(status=303, headers={"Location": url})
     cookie.remember(response, page.id, invoice_id)
     return response
+
+
+def _visitor_of(
+    service: Service,
+    cookie: LinkCookie,
+    page: Page,
+    fields: Mapping[str, str],
+) -> Visitor:
+    """Returns the visitor who has sent this request with the form's `fields`."""
+    last_invoice_id = cookie.last_invoice_id(page.id)
+    next_invoice_id = None
+    if last_invoice_id:
+        next_invoice_id = cookie.next_invoice_id(last_invoice_id)
+    return Visitor(
+        key=visitor_key(service),
+        amount_text=fields.get("amount", ""),
+        form_invoice_id=cookie.invoice_id_of_form(page.id, fields.get("press", "")),
+        last_invoice_id=last_invoice_id,
+        next_invoice_id=next_invoice_id,
+    )
 
 
 def pay(service: Service, page: Page, visitor: Visitor) -> str:
@@ -74,19 +86,20 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
     unpaid_id = _unpaid_id(service, page, order, visitor)
     if unpaid_id:
         return unpaid_id
-    promised_id = visitor.form_id
-    address = visitor.address
+    new_id = visitor.form_invoice_id
+    counted_key = visitor.key
     if _has_paid(service, page, visitor):
         # An invoice after a paid one is not counted, so that a tablet on a counter can
         # serve one customer after another. Its id is derived from the paid invoice, so
         # that only one can follow it.
-        promised_id = visitor.next_id
-        address = None
-    refuse_busy_visitor(service, address, mark, is_counted=False)
+        new_id = visitor.next_invoice_id
+        counted_key = None
+    # The request is counted last, so that one that fails before does not count.
+    refuse_busy_visitor(service, counted_key, mark, is_counted=False)
     refuse_full_page(service, page)
     quote = quotes.quote(service.prices, service.now(), order)
-    refuse_busy_visitor(service, address, mark)
-    invoice_id = _create_once(service, page, visitor, quote, promised_id)
+    refuse_busy_visitor(service, counted_key, mark)
+    invoice_id = _create_once(service, page, visitor, quote, new_id)
     if invoice_id is None:
         # Another request has just created the one invoice that may follow the paid one.
         # The second attempt finds no paid invoice without a successor, so it is counted.
@@ -99,14 +112,14 @@ def _create_once(
     page: Page,
     visitor: Visitor,
     quote: quotes.Quote,
-    promised_id: str | None,
+    new_id: str | None,
 ) -> str | None:
     """Creates the invoice in a database transaction, and returns its id.
 
     If another request has just created the same invoice, returns the id of that one.
-    The invoice gets the id `promised_id` if no invoice has it yet. Otherwise the result
-    depends on `promised_id`: if it is `visitor.next_id`, creates nothing and returns
-    None; else the invoice gets a random id.
+    Otherwise the new invoice gets the id `new_id`. If another invoice has this id, the
+    new one gets a random id; but if `new_id` is `visitor.next_invoice_id`, creates
+    nothing and returns None.
     """
     with service.db.write():
         page.lock(service, quote.order)
@@ -114,9 +127,9 @@ def _create_once(
         if unpaid_id:
             return unpaid_id
         refuse_full_page(service, page)
-        if not _exists(service, promised_id):
-            return _create(service, quote, promised_id)
-        if promised_id == visitor.next_id:
+        if not _exists(service, new_id):
+            return _create(service, quote, new_id)
+        if new_id == visitor.next_invoice_id:
             return None
         # The form's invoice is paid, or the form was sent again with another amount.
         return _create(service, quote, None)
@@ -131,10 +144,10 @@ def _create(service: Service, quote: quotes.Quote, id: str | None) -> str:
 
 def _has_paid(service: Service, page: Page, visitor: Visitor) -> bool:
     """True if this browser's last invoice received money and has no successor yet."""
-    if visitor.last_id is None or _exists(service, visitor.next_id):
+    if visitor.last_invoice_id is None or _exists(service, visitor.next_invoice_id):
         return False
-    last: Values = {"id": visitor.last_id, "through": page.id}
-    return service.db.get_or_none(invoices.PAID_TO, **last) is not None
+    values: Values = {"id": visitor.last_invoice_id, "through": page.id}
+    return service.db.get_or_none(invoices.PAID_TO, **values) is not None
 
 
 def _exists(service: Service, invoice_id: str | None) -> bool:
@@ -150,11 +163,13 @@ def _unpaid_id(
     visitor: Visitor,
 ) -> str | None:
     """Returns the id of this visitor's unpaid invoice for the same order, or None."""
-    ids = [visitor.form_id, visitor.next_id]
+    ids = [visitor.form_invoice_id, visitor.next_invoice_id]
     # If the page has a single payer, a newly loaded form must not create a second invoice.
     if page.is_for_one:
-        ids.append(visitor.last_id)
-    for invoice_id in filter(None, ids):
+        ids.append(visitor.last_invoice_id)
+    for invoice_id in ids:
+        if invoice_id is None:
+            continue
         row = still_to_pay(service, page, invoice_id)
         if row is None:
             continue
@@ -171,10 +186,11 @@ def _has_same_payer_data(row: Invoice, details: Mapping[str, object]) -> bool:
 
 
 def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | None:
-    """Returns the page's invoice with this id, if it waits for its first payment.
+    """Returns the page's invoice with this id if it waits for its first payment.
 
-    Returns None if the invoice is no longer open, if it has expired, or if a payment to
-    it was ever seen. The row has only the id, the amount and the payer's data.
+    Returns None if the page has no such invoice, if the invoice is no longer open or has
+    expired, or if a payment to it was ever seen. The row has only the id, the amount and
+    the payer's data.
     """
     values: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
     return service.db.get_or_none(invoices.UNTOUCHED, **values)
@@ -183,10 +199,11 @@ def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | Non
 def _mark(service: Service, order: orders.Order, visitor: Visitor) -> str:
     """Returns a text that is the same for all copies of one form.
 
-    The rate limit counts copies of a form once. Returns "" if the form does not come
-    from the page, or if its invoice exists already.
+    The rate limit counts all copies of a form as one request. Returns "" if the form
+    does not come from the page, or if its invoice exists already.
     """
-    if visitor.form_id is None or _exists(service, visitor.form_id):
+    form_invoice_id = visitor.form_invoice_id
+    if form_invoice_id is None or _exists(service, form_invoice_id):
         return ""
-    press = repr((visitor.form_id, order.amount, sorted(order.details.items())))
+    press = repr((form_invoice_id, order.amount, sorted(order.details.items())))
     return hashlib.sha256(press.encode()).hexdigest()

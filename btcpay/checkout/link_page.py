@@ -21,7 +21,7 @@ from storage.queries import invoices, links
 
 REPEATED_CHARACTERS = 40  # of an invalid amount that the form shows again
 GONE = 410
-MOST = {"name": 100, "note": 500}  # maximum of characters that the payer may type
+MOST = {"name": 100, "note": 500}  # the maximum of characters that the payer may type
 Texts = dict[str, str]
 
 
@@ -50,10 +50,15 @@ def link_values(
 ) -> dict[str, Any]:
     """Returns the values for the template of a payment link's page.
 
-    `texts` are the texts with which the form is filled in, such as those of a refused
-    form. `unpaid` is this browser's last invoice, if it still waits for a payment.
+    `refusal` says why no invoice was created; None if the form was not sent. `texts` are
+    the texts with which the form is filled in, such as those of a refused form. `unpaid`
+    is this browser's last invoice if it still waits for a payment, else None.
     """
     is_gone = refusal is not None and refusal.status == GONE
+    unpaid_values = None
+    if unpaid:
+        unpaid_values = {"id": unpaid.id, "asked": amount_due(unpaid)}
+    amount_text = texts.get("amount", "")[:REPEATED_CHARACTERS]
     return {
         "title": link.title,
         "description": link.description,
@@ -62,14 +67,14 @@ def link_values(
         "places": places_of(link.currency),
         "fixed": _decimal_or_none(link.amount),
         "suggested": [Decimal(text) for text in (link.suggested or "").split()],
-        "unpaid": unpaid and {"id": unpaid.id, "asked": amount_due(unpaid)},
+        "unpaid": unpaid_values,
         "low": _decimal_or_none(link.min_amount),
         "high": _decimal_or_none(link.max_amount),
         "goal": _decimal_or_none(link.goal),
         "refusal": refusal,
         "asks": asks_of(link),
         "most": MOST,
-        "entries": {**texts, "amount": texts.get("amount", "")[:REPEATED_CHARACTERS]},
+        "entries": {**texts, "amount": amount_text},
     }
 
 
@@ -86,35 +91,39 @@ def asks_of(link: PaymentLink) -> Texts:
 
 
 class FormAnswers(NamedTuple):
-    """The texts that the payer entered, and messages about invalid ones, by field name."""
+    """The texts that the payer entered, and the messages about invalid ones, by field."""
 
     texts: Texts
     errors: Texts
 
 
 def read_answers(link: PaymentLink, fields: Mapping[str, str]) -> FormAnswers:
-    """Reads the form's fields that the link asks the payer for."""
+    """Reads the form's fields that the link asks the payer for.
+
+    An invalid text is in the result too, so that the form can show it again.
+    """
     texts = Texts()
     field_errors = Texts()
     for name, how in asks_of(link).items():
         text = fields.get(name, "").replace("\r\n", "\n").strip()
-        texts[name] = text
         try:
-            texts[name] = _read_answer(name, text)
+            text = _read_answer(name, text)
         except ValueError:
             field_errors[name] = gettext("This is not an e-mail address.")
         except TextRefused as error:
             most = gettext("Enter at most %(most)s characters.", most=str(MOST[name]))
             field_errors[name] = invisible_character_message(error) or most
-        if how == "must" and not texts[name]:
+        texts[name] = text
+        if how == "must" and not text:
             field_errors[name] = gettext("The seller needs this.")
     return FormAnswers(texts, field_errors)
 
 
 def _read_answer(name: str, text: str) -> str:
-    """Returns the field's text in its stored form.
+    """Returns the text of the field `name` in the form in which it is stored.
 
-    Raises TextRefused, or ValueError if it is no e-mail address.
+    Raises TextRefused for an invalid name or note, and ValueError for a text that is no
+    e-mail address.
     """
     if name == "name":
         return line_of(name, text, MOST[name])
@@ -162,11 +171,11 @@ class LinkPage:
         the link is inactive.
         """
         link = self.link
-        high = None
-        dust_limit_sats = 0
         _refuse_inactive(link)
         if link.amount is not None:
             amount = Decimal(link.amount)
+            high = None
+            dust_limit_sats = 0
         else:
             low, high = bounds(link)
             amount = read_amount(text, link.currency, low, high)
@@ -182,9 +191,9 @@ class LinkPage:
             amount,
             life,
             details,
-            link.currency,
-            high,
-            dust_limit_sats,
+            currency=link.currency,
+            high=high,
+            dust_limit_sats=dust_limit_sats,
         )
 
     def lock(self, service: Service, order: orders.Order) -> None:
@@ -192,5 +201,6 @@ class LinkPage:
 
 
 def _refuse_inactive(link: PaymentLink) -> None:
+    """Raises LinkRefused if the link is inactive."""
     if link.status != LinkStatus.ACTIVE:
         raise LinkRefused(GONE, gettext("This payment link is no longer active."))

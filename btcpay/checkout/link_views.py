@@ -35,7 +35,7 @@ class LinkViews:
         self._cookie = LinkCookie(service.db, service.settings)
 
     def show_link(self, id: str) -> Response:
-        """Shows the page of a payment link; `?amount=` fills in an amount.
+        """Shows the page of a payment link. The URL parameter `amount` fills in an amount.
 
         Writes nothing to the database.
         """
@@ -66,6 +66,7 @@ class LinkViews:
         except (InvalidRequest, PriceUnavailable) as error:
             message = error_message(error)
             refusal = LinkRefused(STATUS[error.code], message)
+            # Only a flexible link has a field for the amount.
             is_invalid = isinstance(error, InvalidRequest)
             if is_invalid and link.amount_mode == "flexible":
                 refusal.field_errors = {"amount": message}
@@ -78,6 +79,7 @@ class LinkViews:
         return json_response(rate_of(self.service, self._link(id)))
 
     def _link(self, id: str) -> links.LinkToPay:
+        """Returns the link with this id. Raises NotFound if there is none."""
         row = None
         if is_id("lnk", id):
             row = self.service.db.get_or_none(links.TO_PAY, id=id)
@@ -91,25 +93,36 @@ class LinkViews:
         refusal: LinkRefused | None = None,
         texts: Mapping[str, str] | None = None,
     ) -> Response:
+        """Shows the page of a payment link, with the reason why its form was refused.
+
+        `texts` are the texts with which the form is filled in.
+        """
         brand = self.pages.brand(link.merchant_id)
-        last_id = self._cookie.last_invoice_id(link.id)
+        last_invoice_id = self._cookie.last_invoice_id(link.id)
         unpaid = None
-        if last_id:
-            unpaid = still_to_pay(self.service, LinkPage(link), last_id)
-        values = link_values(link, refusal, texts or {}, unpaid)
-        values["press"] = new_form_id()
-        values["root"] = self.service.settings.base_url
-        values["raised"] = None
+        if last_invoice_id:
+            unpaid = still_to_pay(self.service, LinkPage(link), last_invoice_id)
+        raised = None
         if link.goal:
-            values["raised"] = sum_raised(self.service.db, link)
+            raised = sum_raised(self.service.db, link)
+        values = link_values(link, refusal, texts or {}, unpaid)
         status = 200
         if refusal:
             status = refusal.status
         elif not values["active"]:
             status = GONE
-        page = self.pages.page("link.html", status, brand, **values)
+        page = self.pages.page(
+            "link.html",
+            status,
+            brand,
+            press=new_form_id(),
+            root=self.service.settings.base_url,
+            raised=raised,
+            **values,
+        )
         if refusal and refusal.retry_after_s:
             page.headers["Retry-After"] = str(refusal.retry_after_s)
+        # The id of the visitor's own invoice is a secret, so that page is not compressed.
         if unpaid is None:
             return render.compress(page)
         return page

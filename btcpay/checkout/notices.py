@@ -1,9 +1,8 @@
 """The messages that an invoice's page shows in addition to its state."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from btcpay import hooks
 from btcpay.chain.progress import hours_to_read, minutes_to_read, progress_of
@@ -28,7 +27,7 @@ class Notices:
     - `was_undone`: a reorganisation has removed the payment from the best chain.
     - `has_vanished`: a payment has vanished from the mempool, and other payments do not
       cover the invoice.
-    - `link_is_active`: the invoice's payment link can create another invoice.
+    - `link_is_active`: the invoice has expired, and its payment link can create another.
     - `blocks_behind`: the number of blocks that the service has not searched for payments
       yet; 0 if they are few, or are soon read.
     - `hours_behind`: the estimated number of hours until these blocks are searched.
@@ -58,39 +57,47 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     db = service.db
     state = snapshot.state
     link = None
+    link_title = None
     if row.payment_link_id:
         link = db.get_or_none(links.ANY_BY_ID, id=row.payment_link_id)
-    always: dict[str, Any] = {
-        "link_title": link and link.title,
-        "returned_sats": returned_sats(db, snapshot),
-        "stuck": _stuck(db, snapshot),
-    }
+    if link:
+        link_title = link.title
+    notices = Notices(
+        link_title=link_title,
+        returned_sats=returned_sats(db, snapshot),
+        stuck=_stuck(db, snapshot),
+    )
     if state == CheckoutState.PAID:
-        lines: list[hooks.ReceiptLine] = []
-        for part in hooks.of(hooks.Receipts):
-            lines += part.receipt_lines(db, row.id)
-        return Notices(receipt_lines=lines, **always)
+        return replace(notices, receipt_lines=_receipt_lines(db, row.id))
     if state == CheckoutState.CANCELED:
-        return Notices(**always)
+        return notices
     attention = db.get_or_none(attentions.OF_INVOICE, invoice_id=row.id)
     has_expired = state in (CheckoutState.OVERDUE, CheckoutState.EXPIRED)
     is_active = link is not None and link.status == LinkStatus.ACTIVE
     per_hour = service.settings.explorer_calls_per_hour
     behind = _blocks_behind(db, snapshot.now, per_hour)
-    return Notices(
+    return replace(
+        notices,
         was_undone=bool(attention and attention.reason == "reorganised"),
         has_vanished=snapshot.has_vanished,
         link_is_active=has_expired and is_active,
         blocks_behind=behind,
         hours_behind=hours_to_read(behind, per_hour),
-        **always,
     )
+
+
+def _receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
+    """Returns the lines that parts (optional plug-ins) add to the receipt of an invoice."""
+    lines: list[hooks.ReceiptLine] = []
+    for part in hooks.of(hooks.Receipts):
+        lines += part.receipt_lines(db, invoice_id)
+    return lines
 
 
 def _blocks_behind(db: Database, now: datetime, per_hour: int) -> int:
     """Returns the number of unread blocks; 0 if they are few, or are soon read.
 
-    `per_hour` is the quota of calls.
+    `per_hour` is the quota: the maximum of calls to explorers in an hour.
     """
     progress = progress_of(db, now)
     if progress is None or progress.behind <= FEW_BLOCKS:
@@ -113,8 +120,10 @@ def returned_sats(db: Database, snapshot: Snapshot) -> int:
 
     Returns 0 without a query if nothing can have been sent back.
     """
+    if not snapshot.came_sats:
+        return 0
     has_ended = snapshot.state in ENDED
-    if not snapshot.came_sats or not (has_ended or snapshot.overpaid_sats):
+    if not has_ended and not snapshot.overpaid_sats:
         return 0
     parts = hooks.of(hooks.Receipts)
     return sum(part.returned_sats(db, snapshot.row.id) for part in parts)

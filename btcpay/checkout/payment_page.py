@@ -13,10 +13,11 @@ class Page(Protocol):
 
     - `is_for_one`: True if the page has a single payer. Then the page's button leads
       back to the last invoice that the browser created, while that invoice is unpaid.
-    - `unpaid_counts`: the query about the page's unpaid invoices that have not expired at
-      `now`, and whose own pages were open after `since`. It returns their number, the
-      earliest of the times at which their pages were last open, and the earliest of the
-      times at which they expire. All times are in unix milliseconds.
+    - `unpaid_counts`: a query with the parameters `through` (the page's id), `now` and
+      `since`. It counts the page's unpaid invoices that have not expired at `now`, and
+      whose own pages were open after `since`. It returns their number, the earliest time
+      at which one of their pages was last open, and the earliest expiry. All times are
+      in Unix milliseconds; the last two are None if there is no such invoice.
     """
 
     is_for_one: bool
@@ -44,20 +45,20 @@ class Page(Protocol):
 class Visitor:
     """The visitor who presses the button.
 
-    - `address`: the rate-limit key that counts the visitor's invoices; None if there is
-      no limit.
+    - `key`: the rate-limit key that counts the visitor's invoices; None if there is no
+      limit.
     - `amount_text`: the amount as the visitor typed it.
-    - `form_id`: the id of the invoice that this form creates; None if the form does not
-      come from the page.
-    - `last_id`: the id of the last invoice that this browser created on the page; None
-      if it created none.
-    - `next_id`: the id of the invoice that may follow `last_id` once that one is paid.
-      This one invoice does not count towards the visitor's limit. None if `last_id` is
-      None.
+    - `form_invoice_id`: the id of the invoice that this form creates; None if the form
+      does not come from the page.
+    - `last_invoice_id`: the id of the last invoice that this browser created on the page;
+      None if it created none.
+    - `next_invoice_id`: the id of the invoice that may follow the last one once that is
+      paid. Only this invoice does not count towards the visitor's limit. None if there
+      is no last one.
     """
 
-    address: str | None
+    key: str | None
     amount_text: str
-    form_id: str | None
-    last_id: str | None
-    next_id: str | None
+    form_invoice_id: str | None
+    last_invoice_id: str | None
+    next_invoice_id: str | None

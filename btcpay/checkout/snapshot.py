@@ -32,7 +32,8 @@ class Snapshot:
     """An invoice's row, and the values that follow from it at the time `now`.
 
     - `missing_sats`: the satoshis that are not paid yet.
-    - `confirmations`: the confirmations of the newest payment that counts.
+    - `confirmations`: the confirmations of the newest payment that counts; 0 if there is
+      none, or if it is unconfirmed.
     - `confirmations_needed`: the confirmations that a payment needs.
     - `dust_limit_sats`: the lowest amount that can be sent to the invoice's address.
     """
@@ -59,8 +60,8 @@ class Snapshot:
     def came_sats(self) -> int:
         """The satoshis that came for the invoice, including unconfirmed ones.
 
-        In the states ENDED, all payments to its address count. In other states, only
-        the payments count that can still settle the invoice.
+        In the states ENDED, these are all payments to its address. In other states, only
+        payments that can still settle the invoice count.
         """
         row = self.row
         if self.state not in ENDED:
@@ -68,6 +69,7 @@ class Snapshot:
         unapplied_sats = row.unapplied_sats + row.coming_unapplied_sats
         if row.status == InvoiceStatus.PAID:
             return row.received_sats + unapplied_sats
+        # Nothing was settled, so the confirmed payments are in `unapplied_sats` already.
         return row.unconfirmed_sats + unapplied_sats
 
     @property
@@ -100,13 +102,17 @@ class Snapshot:
 
     @property
     def has_vanished(self) -> bool:
-        """True if a payment has vanished, and the others do not cover the invoice."""
-        is_settled = self.state in (
+        """True if a payment has vanished, and the others do not cover the invoice.
+
+        Always False for a canceled invoice.
+        """
+        if self.state in (
             CheckoutState.SEEN,
             CheckoutState.PAID,
             CheckoutState.CANCELED,
-        )
-        return not is_settled and self.row.gone_ms is not None
+        ):
+            return False
+        return self.row.gone_ms is not None
 
     @property
     def state(self) -> CheckoutState:
@@ -132,7 +138,9 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
     row = None
     if is_id("inv", id):
         row = service.db.get_or_none(invoices.SEEN, id=id)
-    if row is None or merchant_id not in (None, row.merchant_id):
+    if row is None:
+        raise NotFound("there is no such invoice")
+    if merchant_id is not None and merchant_id != row.merchant_id:
         raise NotFound("there is no such invoice")
     now = service.now()
     if row.status == InvoiceStatus.OPEN:
@@ -157,8 +165,9 @@ def is_taken_back(settings: Settings, row: Invoice) -> bool:
 
     Always False for a canceled invoice.
     """
-    was_covered = row.status != InvoiceStatus.CANCELED and row.covered_ms
-    return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
+    if row.status == InvoiceStatus.CANCELED or not row.covered_ms:
+        return False
+    return _missing_sats(row, rules_for(settings, row)) > 0
 
 
 def _missing_sats(row: Invoice, rules: Rules) -> int:
@@ -186,7 +195,13 @@ def status_of(snapshot: Snapshot, returned_sats: int) -> dict[str, Any]:
         "returned_sats": returned_sats,
         "confirmations": snapshot.confirmations,
         "confirmations_needed": snapshot.confirmations_needed,
-        "expires_at": row.expires_ms and iso_ms(row.expires_ms),
-        "checked_at": row.checked_ms and iso_ms(row.checked_ms),
+        "expires_at": _iso_or_none(row.expires_ms),
+        "checked_at": _iso_or_none(row.checked_ms),
         "now": iso(snapshot.now),
     }
+
+
+def _iso_or_none(ms: int | None) -> str | None:
+    if ms is None:
+        return None
+    return iso_ms(ms)

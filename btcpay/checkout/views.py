@@ -7,7 +7,8 @@ from flask import Blueprint, Response, request
 
 from btcpay import hooks
 from btcpay.checkout.file_views import FileViews
-from btcpay.checkout.invoice_page import invoice_values, proofs_of
+from btcpay.checkout.invoice_page import invoice_values
+from btcpay.checkout.invoice_proofs import proofs_of
 from btcpay.checkout.link_views import LinkViews
 from btcpay.checkout.notices import notices_of, returned_sats
 from btcpay.checkout.snapshot import Snapshot, snapshot_of, status_of
@@ -86,20 +87,19 @@ class Checkout:
             return error_response(NotFound("there is nothing at this path"))
         links = []
         for part in hooks.of(hooks.Pages):
-            if part.front_page_link:
-                links.append(part.front_page_link(self.service.settings))
-        page = self.pages.page(
-            "root.html",
-            brand=self.pages.only_brand(),
-            links=[link for link in links if link],
-        )
+            if part.front_page_link is None:
+                continue
+            link = part.front_page_link(self.service.settings)
+            if link:
+                links.append(link)
+        page = self.pages.page("root.html", brand=self.pages.only_brand(), links=links)
         return render.compress(page)
 
     def show_invoice(self, id: str, invalid_email: str | None = None) -> Response:
         """Shows the page of an invoice.
 
-        `invalid_email` is a text that the payer entered and that is no e-mail address;
-        the page shows it again. None means that nothing invalid was entered.
+        `invalid_email` is a text that the payer entered although it is no e-mail
+        address. The page shows this text again. None means that no such text was entered.
         """
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row.merchant_id)
@@ -108,10 +108,11 @@ class Checkout:
         press = None
         if page["link_id"]:
             press = new_form_id()
-        asks = emails.may_ask(
+        asks_address = emails.may_ask(
             self.service.db, self.service.settings, snapshot.row, snapshot.now
         )
-        outcome = request.args.get("done")
+        # The URL alone proves nothing: while the page asks for an address, none is stored.
+        is_mailed = request.args.get("done") == "mailed" and not asks_address
         status = 200
         if invalid_email is not None:
             status = 400
@@ -122,9 +123,9 @@ class Checkout:
             page=page,
             press=press,
             frame=frame,
-            asks_address=asks,
+            asks_address=asks_address,
             invalid_email=invalid_email,
-            is_mailed=outcome == "mailed" and not asks,
+            is_mailed=is_mailed,
         )
         if frame:
             policy = self.pages.policy(framed_by=frame["origin"])
@@ -134,7 +135,7 @@ class Checkout:
     def _frame_of(self, snapshot: Snapshot) -> Any:
         """Returns the site that may show the invoice's page in a frame; None if no site may.
 
-        The first part (an optional plug-in) that embeds the page in a shop decides.
+        The first part (an optional plug-in) that names a site decides.
         """
         for part in hooks.of(hooks.InvoiceFrame):
             frame = part.frame_of(self.service.db, snapshot.row)
@@ -159,8 +160,8 @@ class Checkout:
         db = self.service.db
         if emails.may_ask(db, self.service.settings, snapshot.row, snapshot.now):
             emails.store_address(db, snapshot.row, address, snapshot.now)
-        to = urlencode({"done": "mailed"} | languages.language_parameter())
-        return Response(status=303, headers={"Location": f"../{id}?{to}"})
+        query = urlencode({"done": "mailed"} | languages.language_parameter())
+        return Response(status=303, headers={"Location": f"../{id}?{query}"})
 
     def show_status(self, id: str) -> Response:
         snapshot = snapshot_of(self.service, id)
