@@ -128,16 +128,9 @@ def text_of(
     None if it creates none.
     """
     gettext = catalog(language).gettext
-    sentences = {
-        "new": gettext("Please pay this bill by %(day)s. Its page says how."),
-        "soon": gettext("This bill is due on %(day)s. Its page says how to pay it."),
-        "overdue": gettext("This bill was due on %(day)s, and it is not paid yet."),
-        "paid": gettext("Thank you. This bill is paid."),
-    }
     stop = None
     if bill.series_id:
         stop = (gettext("End these bills"), f"{page_url}/stop")
-    due_day = formats.date_of(bill.due_ms, language, zone)
     facts = _facts(bill, renews_ms, language, zone)
     amount = formats.money(stored_amount(bill.amount), bill.currency, language)
     below_amount = []
@@ -151,7 +144,7 @@ def text_of(
     return MailText(
         language=language,
         subject=_subject(name, bill, seller, language),
-        sentences=[sentences[name] % {"day": due_day}],
+        sentences=[_sentence(name, bill, language, zone)],
         facts=facts,
         link=(gettext("Open the bill"), page_url),
         stop=stop,
@@ -172,6 +165,18 @@ def _subject(name: str, bill: Bill, seller: str, language: str) -> str:
     if bill.reference:
         subject = f"{subject} · {bill.reference}"
     return subject
+
+
+def _sentence(name: str, bill: Bill, language: str, zone: tzinfo) -> str:
+    gettext = catalog(language).gettext
+    sentences = {
+        "new": gettext("Please pay this bill by %(day)s. Its page says how."),
+        "soon": gettext("This bill is due on %(day)s. Its page says how to pay it."),
+        "overdue": gettext("This bill was due on %(day)s, and it is not paid yet."),
+        "paid": gettext("Thank you. This bill is paid."),
+    }
+    due_day = formats.date_of(bill.due_ms, language, zone)
+    return sentences[name] % {"day": due_day}
 
 
 def _facts(

@@ -118,13 +118,13 @@ def _is_paid(missing: Decimal, shares: Sequence[Share], dust_limit_sats: int) ->
 
     `missing` is the bill's amount minus the paid amount.
     """
-    paying = [share for share in shares if share.received_sats]
-    if not paying:
+    paying_shares = [share for share in shares if share.received_sats]
+    if not paying_shares:
         return False
     if missing <= 0:
         return True
-    missing_sats = sats_for(missing, paying[-1].price)
-    if missing_sats is None:  # more than there is
+    missing_sats = sats_for(missing, paying_shares[-1].price)
+    if missing_sats is None:  # more than all bitcoin
         return False
     return missing_sats < dust_limit_sats
 
@@ -187,8 +187,8 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
     )
     becomes_paid = totals.is_paid and bill.status == BillStatus.OPEN
     if becomes_paid:
-        paying = [each for each in invoices if _share_of(each).received_sats]
-        give_number(db, bill.id, paying)
+        paying_invoices = [each for each in invoices if _share_of(each).received_sats]
+        give_number(db, bill.id, paying_invoices)
     _store(db, bill, totals, now)
     ids = [invoice.id for invoice in invoices]
     overpaid_sats_by_id = dict(zip(ids, totals.overpaid_sats, strict=True))

@@ -93,6 +93,7 @@ class _Entry(NamedTuple):
 
 
 def _parse_form(visit: Visit) -> _Entry:
+    """Parses the amount and the terms in the form, and checks its e-mail address."""
     form = visit.form
     field_errors: dict[str, str] = {}
     amount = Decimal(0)
