@@ -38,7 +38,7 @@ class RefundRequest(NamedTuple):
       creates one refund; None if there is no form.
     - `left_sats`: the number of satoshis that were left to send back when the form was
       shown, as text. If this number has changed, the request is refused.
-    - `made_sats`: the sum of earlier refunds, if the caller has subtracted it to get
+    - `subtracted_sats`: the sum of earlier refunds, if the caller has subtracted it to get
       `amount_sats`; otherwise None. If this sum has changed, the request is refused.
     - `asked`: the money that was converted to `amount_sats`; None if nothing was
       converted.
@@ -55,7 +55,7 @@ class RefundRequest(NamedTuple):
     store_id: str | None = None
     left_sats: str | None = None
     shop_texts: str | None = None
-    made_sats: int | None = None
+    subtracted_sats: int | None = None
     asked: Money | None = None
 
     @property
@@ -65,7 +65,7 @@ class RefundRequest(NamedTuple):
         Otherwise the sum is computed from the payments: it is the default sum, or the
         result of a rule that a plug-in has named.
         """
-        return self.amount_sats is not None and self.made_sats is None
+        return self.amount_sats is not None and self.subtracted_sats is None
 
 
 def make(
@@ -167,7 +167,7 @@ def _sum_of_invoice(db: Database, request: RefundRequest, invoice_id: str) -> _S
         )
     refunds = sums.refunds_of(db, invoice_id)
     made_sats = sums.total_sats_of(refunds)
-    if request.made_sats is not None and request.made_sats != made_sats:
+    if request.subtracted_sats not in (None, made_sats):
         raise ChangeRefused(
             "changed", f"refunds of {made_sats} satoshis were made meanwhile"
         )

@@ -82,6 +82,7 @@ class RefundPage(Pages):
         status: int = 200,
         **values: object,
     ) -> Response:
+        """Returns the page. `values` replace the default values for its template."""
         brand = self.brand(row.merchant_id)
         with_invoice = self.service.db.get(queries.WITH_INVOICE, id=row.id)
         defaults = {

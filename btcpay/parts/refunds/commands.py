@@ -57,10 +57,8 @@ def create(
         if amount_sats is not None:
             raise click.UsageError("say --sats or --amount")
         code = checked_currency(currency or invoice.currency)
-        exact_amount = order_fields(code, {"amount": amount})["amount"]
-        price = live_price(Prices(shell.settings), shell.now, code).in_currency
-        amount_sats = sums.sats_at(exact_amount, price)
-        asked = Money(exact_amount, code)
+        asked = Money(order_fields(code, {"amount": amount})["amount"], code)
+        amount_sats = _sats_now(shell, asked)
     request = actions.RefundRequest(
         merchant_id=invoice.merchant_id,
         invoice_id=invoice.id,
@@ -73,6 +71,12 @@ def create(
     facts = RESOURCE.serialize(shell.settings.base_url, row)
     amount_text = f"{full_btc_text(row.amount_sats)} BTC ({row.amount_sats} sat)"
     shell.answer(facts, f"{row.id}\n{facts['refund_url']}\n{amount_text}")
+
+
+def _sats_now(shell: Shell, money: Money) -> int:
+    """Returns the satoshis that the money is worth at the current price, rounded down."""
+    price = live_price(Prices(shell.settings), shell.now, money.currency)
+    return sums.sats_at(money.amount, price.in_currency)
 
 
 @refund.command("sent")

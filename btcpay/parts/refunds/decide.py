@@ -19,6 +19,8 @@ WATCHED_BLOCKS = 1008
 # refund of exactly that sum needs them. Further outputs are not the merchant's, who pays
 # about this sum once, or a few times by mistake. Anybody can pay to a public address.
 MOST_UNUSED = 5
+# The height that `keep_blocks` stores when the stored chain is deleted.
+KEPT_HEIGHT = 0
 _IN_CHAIN = attrgetter("block_height", "position", "vout", "txid")
 # An output of a block: the transaction's position in the block, the vout, the satoshis.
 Paid = tuple[int, int, int]
@@ -122,8 +124,7 @@ def _outputs_named(
         previous = by_outpoint.get((refund.tx_hash or "", refund.vout or 0))
         if named:
             outputs_by_refund[refund.id] = named
-        # When the stored chain is deleted, `keep_blocks` sets the height 0.
-        elif previous and previous.block_height == 0:
+        elif previous and previous.block_height == KEPT_HEIGHT:
             outputs_by_refund[refund.id] = previous
     return outputs_by_refund
 
@@ -135,8 +136,9 @@ def _refunds_of_sum(refunds: Sequence[Refund], output: RefundOutput) -> list[Ref
     """
     matching = []
     for refund in refunds:
-        has_later_block = output.block_height > (refund.above_height or 0)
-        if has_later_block and refund.amount_sats == output.amount_sats:
+        is_later = output.block_height > (refund.above_height or 0)
+        is_same_sum = output.amount_sats == refund.amount_sats
+        if is_later and is_same_sum:
             matching.append(refund)
     return matching
 

@@ -88,20 +88,7 @@ def confirm_sent(
             return row
         if row.status != RefundStatus.READY:
             raise ChangeRefused("changed", f"the refund is {row.status}")
-        script = row.script or ""
-        output = db.get_or_none(
-            queries.FREE_OUTPUT,
-            txid=outpoint.txid,
-            vout=outpoint.vout,
-            script=script,
-            above_height=row.above_height,
-        )
-        if output is None:
-            raise ChangeRefused(
-                "output",
-                "no block has an output of this name that came to the refund's address,"
-                " and that is no refund so far",
-            )
+        _require_free_output(db, row, outpoint)
         updated_rows = db.run(
             queries.NAME_OUTPUT,
             id=row.id,
@@ -110,5 +97,23 @@ def confirm_sent(
         )
         if updated_rows != 1:
             raise ChangeRefused("changed", "the refund has changed meanwhile")
-        decide_again(db, settings, [script], now)
+        # The decision marks the refund as sent, since the output is named now.
+        decide_again(db, settings, [row.script or ""], now)
         return RESOURCE.find(db, refund_id)
+
+
+def _require_free_output(db: Database, refund: Refund, outpoint: Outpoint) -> None:
+    """Raises ChangeRefused with the code `output` if this output cannot be the refund."""
+    output = db.get_or_none(
+        queries.FREE_OUTPUT,
+        txid=outpoint.txid,
+        vout=outpoint.vout,
+        script=refund.script or "",
+        above_height=refund.above_height,
+    )
+    if output is None:
+        raise ChangeRefused(
+            "output",
+            "no block has an output of this name that came to the refund's address,"
+            " and that is no refund so far",
+        )

@@ -118,7 +118,7 @@ def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> J
         merchant_id=store.merchant_id,
         invoice_id=order.id,
         amount_sats=sats,
-        made_sats=subtracted_sats,
+        subtracted_sats=subtracted_sats,
         asked=whole.money_of(sats),
     )
     return _create_refund(service, store, body, new_refund, "refundVariant")
