@@ -3,9 +3,10 @@
 An invalid value raises a ValidationError that names its field.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import ROUND_DOWN, Decimal
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import orjson
 from marshmallow import Schema, ValidationError, fields, validate
@@ -23,7 +24,6 @@ SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}
 SPEED_NAMES = {1: "MediumSpeed", 2: "LowMediumSpeed"}  # a higher number is LowSpeed
 MARKS = ("Invalid", "Settled")
 MAX_METADATA = 16_384  # bytes of JSON; the largest known of a plug-in has 301
-T = TypeVar("T")
 
 
 class Checkout(AnyCase):
@@ -165,13 +165,13 @@ def _is_beyond_64_bits(value: Any) -> bool:
     return False
 
 
-def check_field(path: str, check: Callable[..., T], *values: Any, **options: Any) -> T:
-    """Returns the result of `check(*values, **options)`.
+@contextmanager
+def errors_about(path: str) -> Iterator[None]:
+    """Replaces a CommandError or TooMuch in the block by a ValidationError.
 
-    If `check` raises CommandError or TooMuch, raises a ValidationError about the field
-    `path` instead.
+    The ValidationError has the same message, and is about the field `path`.
     """
     try:
-        return check(*values, **options)
+        yield
     except (CommandError, TooMuch) as error:
         raise ValidationError(str(error), path) from None

@@ -127,6 +127,12 @@ def issue(
         store_id=store_id,
         permissions=permissions,
     )
+    named_values = {"base_url": settings.base_url, "store_id": store_id}
+    return issued, named_values, _hints_of(settings, permissions)
+
+
+def _hints_of(settings: Settings, permissions: str) -> list[str]:
+    """Returns hints for the user about a new key with these permissions."""
     hints = []
     if _EMPTY in permissions:
         hints.append(
@@ -134,8 +140,7 @@ def issue(
         )
     if not settings.greenfield:
         hints.append(OFF)
-    named_values = {"base_url": settings.base_url, "store_id": store_id}
-    return issued, named_values, hints
+    return hints
 
 
 HOOK = hooks.ApiKeys(options=OPTIONS, issue=issue)

@@ -121,7 +121,7 @@ def _checked_origin(redirect: str, network: Network) -> str:
     """
     try:
         origin = origin_of(redirect)
-        webhook_url(origin, network)
+        webhook_url(origin, network)  # only for its checks
     except CommandError as error:
         raise InvalidRequest(str(error)) from None
     if network.name != "regtest" and is_near(urlsplit(origin).hostname):

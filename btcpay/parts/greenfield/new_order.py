@@ -12,7 +12,7 @@ from marshmallow import ValidationError
 from btcpay.invoices.orders import BTC, Order
 from btcpay.merchants.branding import INVOICE
 from btcpay.parts.greenfield import queries
-from btcpay.parts.greenfield.bodies import SMALLEST, SPEEDS, check_field
+from btcpay.parts.greenfield.bodies import SMALLEST, SPEEDS, errors_about
 from btcpay.parts.greenfield.keys import own_url
 from btcpay.values.money import (
     MAX_MONEY_BTC,
@@ -75,11 +75,6 @@ def order_of(
     order_id = order_id_of(metadata)
     return_url = _return_url(store, checkout, order_id)
     _require_bitcoin(checkout.get("paymentMethods", ()))
-    # What the shop has sent, in its own form: responses and the page show it again.
-    shop_order = {"amount": f"{fields['amount']:f}", "currency": code}
-    for name in _PAGE_FIELDS:
-        if name in checkout:
-            shop_order[name] = checkout[name]
     tolerance_percent = checkout.get("paymentTolerance")
     if tolerance_percent is not None:
         tolerance_percent = str(tolerance_percent)
@@ -92,7 +87,7 @@ def order_of(
         "tolerance_percent": tolerance_percent,
         "store_id": store.id,
         "order_id": order_id,
-        "shop_order": json.dumps(shop_order),
+        "shop_order": _shop_order(code, fields["amount"], checkout),
         "metadata": metadata_text,
     }
     return Order(
@@ -102,6 +97,15 @@ def order_of(
         details=details,
         currency=money.currency,
     )
+
+
+def _shop_order(code: str, amount: Decimal, checkout: dict[str, Any]) -> str:
+    """Returns, as JSON, the fields that responses and the invoice's page show again."""
+    shop_order = {"amount": f"{amount:f}", "currency": code}
+    for name in _PAGE_FIELDS:
+        if name in checkout:
+            shop_order[name] = checkout[name]
+    return json.dumps(shop_order)
 
 
 def _return_url(
@@ -118,7 +122,8 @@ def _return_url(
     url = url.replace("{OrderId}", quote(order_id or "", safe=""))
     if not url:
         return None
-    return check_field("checkout.redirectURL", own_url, url, store.shop_url) or None
+    with errors_about("checkout.redirectURL"):
+        return own_url(url, store.shop_url) or None
 
 
 def _require_bitcoin(methods: Iterable[str]) -> None:
@@ -148,7 +153,8 @@ def _money(code: str, amount: Decimal) -> Money:
         if amount % unit:
             raise ValidationError("has a part of a satoshi", "amount")
     else:
-        check_field("currency", checked_currency, code)
+        with errors_about("currency"):
+            checked_currency(code)
         most = MAX_AMOUNT
         unit = unit_of(code)
         amount = round_money(amount, code)

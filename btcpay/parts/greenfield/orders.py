@@ -44,13 +44,8 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
     fields, metadata = bodies.read_fields(bodies.NewOrder())
     usual_min = settings.link_invoice_expiry_min
     order = new_order.order_of(store, fields, metadata, usual_min)
-    quote = bodies.check_field(
-        "amount",
-        quotes.quote,
-        service.prices,
-        service.now(),
-        order,
-    )
+    with bodies.errors_about("amount"):
+        quote = quotes.quote(service.prices, service.now(), order)
     with db.write():
         invoice = create.new_invoice(db, settings.network, service.now(), quote)
     return get_order(service, store, db.get(invoices.WHOLE, id=invoice.id))
@@ -185,16 +180,15 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
     if fields["status"] == "Settled":
         message = "only the merchant accepts what came: `blocktill invoice settle`"
         raise ValidationError(message, "status")
-    bodies.check_field(
-        "status",
-        manual.cancel,
-        db,
-        service.settings,
-        order.id,
-        service.now(),
-        force=False,
-        where="by the shop",
-    )
+    with bodies.errors_about("status"):
+        manual.cancel(
+            db,
+            service.settings,
+            order.id,
+            service.now(),
+            force=False,
+            where="by the shop",
+        )
     return get_order(service, store, db.get(invoices.WHOLE, id=order.id))
 
 

@@ -188,9 +188,7 @@ def _store_webhook(
     merchant has too many webhooks.
     """
     fields, _ = bodies.read_fields(bodies.NewWebhook())
-    network = service.settings.network
-    url = bodies.check_field("url", webhook_url, fields["url"], network)
-    bodies.check_field("url", own_url, url, store.shop_url)
+    url = _checked_url(service, store, fields["url"])
     now_ms = to_ms(service.now())
     disabled_ms = None
     disabled_reason = None
@@ -218,6 +216,14 @@ def _store_webhook(
         return service.db.get(receivers.BY_ID, id=id)
 
 
+def _checked_url(service: Service, store: queries.OfMerchant, text: str) -> str:
+    """Returns the URL of a webhook. Raises ValidationError if it is not within the shop."""
+    with bodies.errors_about("url"):
+        url = webhook_url(text, service.settings.network)
+        own_url(url, store.shop_url)
+    return url
+
+
 def _claim_id(
     service: Service,
     store: queries.OfMerchant,
@@ -242,7 +248,8 @@ def _claim_id(
         return webhook.id
     if ids_with_url:
         return ids_with_url[0]
-    bodies.check_field("url", require_room, db, store.merchant_id)
+    with bodies.errors_about("url"):
+        require_room(db, store.merchant_id)
     return new_id("whk")
 
 
