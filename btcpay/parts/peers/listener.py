@@ -114,13 +114,18 @@ class PeerListener:
         return txs
 
     def replaces(self, new: bytes, old: bytes) -> bool:
+        """True if more peers announce the transaction `new` than `old`.
+
+        Both are txids. If the result is False, `take` returns `new` again once one more
+        peer sends it.
+        """
         with self._lock:
             announcements = [peer.times_of((new, old)) for peer in self._peers]
             if is_outnumbered(announcements, old, new):
                 return True
             senders = [peer for peer in self._peers if peer.has_sent.get(new)]
             if senders:
-                # The transaction is returned again once another peer sends it.
+                # One sender is forgotten, so that the next one completes the quorum again.
                 del senders[0].has_sent[new]
             return False
 

@@ -87,7 +87,7 @@ def run_once(
     if words:
         return _run_command(words, environ, children, stop)
     # The rest of the environment is the caller's own, and may hold their secrets.
-    own_environ = {
+    shop_environ = {
         name: text for name, text in environ.items() if name.startswith("BLOCKTILL_")
     }
     shop = {
@@ -95,7 +95,7 @@ def run_once(
         "key": key,
         "sandbox_url": config.chain_url,
         "merchant": MERCHANT,
-        "environ": own_environ,
+        "environ": shop_environ,
     }
     write_data(orjson.dumps(shop) + b"\n")
     _wait_for_stop(children, stop)
