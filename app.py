@@ -163,12 +163,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None, template_folder="web/pages/templates")
     app.extensions["blocktill"] = service
-    folder = None
-    file = sqlite_path(settings.database_url)
-    if file:
-        folder = file.parent
-    figures = Figures(service.db, service.limiter.is_complete, service.now, folder)
-    collectors = [service.counters, figures]
+    collectors = [service.counters, _figures_of(service)]
     app.extensions["metrics"] = functools.partial(MetricsServer, collectors)
     # One byte more than the maximum, which btcpay/web/body.py checks itself.
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1
@@ -184,15 +179,26 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     return app
 
 
+def _figures_of(service: Service) -> Figures:
+    """Returns the collector of the metrics that come from the database."""
+    database_folder = None
+    file = sqlite_path(service.settings.database_url)
+    if file:
+        database_folder = file.parent
+    return Figures(
+        service.db, service.limiter.is_complete, service.now, database_folder
+    )
+
+
 def _wrap(app: Flask, service: Service) -> Callable[..., Any]:
     """Returns the WSGI application with the code that runs before and after Flask's."""
     application = access_log.trace_requests(
         normalize_http(app.wsgi_app), service.counters, service.request_logs
     )
-    proxies = service.settings.trusted_proxies
-    if not proxies:
+    proxy_count = service.settings.trusted_proxies
+    if not proxy_count:
         return application
-    return ProxyFix(application, x_for=proxies, x_proto=0, x_host=0)
+    return ProxyFix(application, x_for=proxy_count, x_proto=0, x_host=0)
 
 
 def respond_to_error(error: Exception) -> Response:

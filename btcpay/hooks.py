@@ -176,7 +176,7 @@ class ReceiptLines(Protocol):
 
 class ReturnedSats(Protocol):
     def __call__(self, db: Database, invoice_id: str) -> int:
-        """Returns how many satoshis of this invoice were sent back to the payer."""
+        """Returns the satoshis of this invoice that were sent back to the payer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +239,7 @@ class TodayLines(Protocol):
 
 class InboxLines(Protocol):
     def __call__(self, visit: Visit) -> list[Line]:
-        """Returns sentences to show above the list of what needs the merchant's attention."""
+        """Returns sentences to show above the list on the page *Needs attention*."""
 
 
 class MonthLines(Protocol):
@@ -541,9 +541,9 @@ class ComposeMail(Protocol):
 class Mails(Hook):
     """Composes mails of the part. Called by `notify/mail/compose.py`.
 
-    `name` is the transport of the receivers that get these mails. `of_clock` is True if
-    a mail is due at a certain time, without an event: then `notify/outbox.py` keeps the
-    mail back while the system clock is not trusted.
+    `name` is the name of the transport whose receivers get these mails. `of_clock` is
+    True if the mails are due at a certain time, not after an event. Then
+    `notify/outbox.py` keeps them back while the system clock is not trusted.
     """
 
     module = "mail"
@@ -661,21 +661,27 @@ def parts() -> dict[str, tuple[type[Hook], ...]]:
 
 
 def _hooks_of(part: str) -> tuple[type[Hook], ...]:
-    kinds = getattr(import_module(f"btcpay.parts.{part}"), "HOOKS", None)
-    if not isinstance(kinds, tuple):
+    """Returns the hook classes that the part lists in its `HOOKS`.
+
+    Raises HookError unless the part has a module for each of them, and no module of
+    another hook.
+    """
+    hook_classes = getattr(import_module(f"btcpay.parts.{part}"), "HOOKS", None)
+    if not isinstance(hook_classes, tuple):
         raise HookError(f"the part {part} has no HOOKS in its __init__.py")
     modules = {file.stem for file in (PARTS_FOLDER / part).glob("*.py")}
-    for kind in kinds:
-        if kind.module not in modules:
+    for hook_class in hook_classes:
+        if hook_class.module not in modules:
             raise HookError(
-                f"the part {part} lists {kind.__name__}, but has no {kind.module}.py"
+                f"the part {part} lists {hook_class.__name__}, but has no"
+                f" {hook_class.module}.py"
             )
     for module in sorted(modules & BY_MODULE.keys()):
-        if BY_MODULE[module] not in kinds:
+        if BY_MODULE[module] not in hook_classes:
             raise HookError(
                 f"{module}.py of the part {part} is a hook that its HOOKS do not list"
             )
-    return kinds
+    return hook_classes
 
 
 def of(kind: type[H]) -> list[H]:
@@ -691,12 +697,18 @@ def by_part(kind: type[H]) -> dict[str, H]:
 
     Raises HookError if a part's modules do not match its `HOOKS`.
     """
-    return {
-        part: _load_hook(part, kind) for part, kinds in parts().items() if kind in kinds
-    }
+    instances = {}
+    for part, hook_classes in parts().items():
+        if kind in hook_classes:
+            instances[part] = _load_hook(part, kind)
+    return instances
 
 
 def _load_hook(part: str, kind: type[H]) -> H:
+    """Returns the `HOOK` of the part's module for this hook class.
+
+    Raises HookError if the module has no such `HOOK`.
+    """
     module = import_module(f"btcpay.parts.{part}.{kind.module}")
     hook = getattr(module, "HOOK", None)
     if not isinstance(hook, kind):

@@ -12,8 +12,8 @@ from marshmallow import Schema, ValidationError, fields, pre_load, validate
 
 from schemas.requests import Body
 
-# PHP's spellings of a repeated parameter: `status[]`, `status[0]`.
-_PARAMETER = re.compile(r"([^\[\]]+)(?:\[[0-9]*\])?")
+# A parameter's name, also in PHP's spellings of a repeated one: `status[]`, `status[0]`.
+_PARAMETER = re.compile(r"(?P<name>[^\[\]]+)(?:\[[0-9]*\])?")
 MAX_SHOWN = 100  # maximum characters of an unknown name in an error message
 
 
@@ -33,20 +33,25 @@ class AnyCase(Body):
         values = super().drop_nulls(data)
         if not isinstance(values, dict):
             return values
-        names_by_lower = {str(name).lower(): str(name) for name in self.fields}
-        by_name: dict[str, Any] = {}
-        for spelling, value in values.items():
-            name = names_by_lower.get(spelling.lower()) or str(spelling)
-            is_exact = name == spelling
-            if is_exact or name not in by_name:
-                by_name[name] = value
         present: dict[str, Any] = {}
-        for name, value in by_name.items():
+        for name, value in self._by_exact_name(values).items():
             if not self._is_absent(name, value):
                 present[name] = value
         return present
 
+    def _by_exact_name(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Returns the values by the fields' exact names. Unknown names stay as they are."""
+        exact_names = {str(name).lower(): str(name) for name in self.fields}
+        by_name: dict[str, Any] = {}
+        for spelling, value in values.items():
+            name = exact_names.get(spelling.lower()) or str(spelling)
+            is_exact = name == spelling
+            if is_exact or name not in by_name:
+                by_name[name] = value
+        return by_name
+
     def _is_absent(self, name: str, value: Any) -> bool:
+        """True if the value is a blank text for an optional field."""
         field = self.fields.get(name)
         if field is None or field.required:
             return False
@@ -62,13 +67,13 @@ class Word(fields.String):
     """
 
     def __init__(self, words: Iterable[str], **kwargs: Any) -> None:
-        self.words = {word.lower(): word for word in words}
-        is_one_of_them = validate.OneOf(list(self.words.values()))
-        super().__init__(validate=is_one_of_them, **kwargs)
+        self.spellings = {word.lower(): word for word in words}
+        one_of_the_words = validate.OneOf(list(self.spellings.values()))
+        super().__init__(validate=one_of_the_words, **kwargs)
 
     def _deserialize(self, value: Any, *more: Any, **kwargs: Any) -> Any:
         text = super()._deserialize(value, *more, **kwargs)
-        return self.words.get(text.lower(), text)
+        return self.spellings.get(text.lower(), text)
 
 
 class Unknown(fields.String):
@@ -84,7 +89,8 @@ class Unknown(fields.String):
 class Words(fields.List[Any]):
     """A field with a list of words. Empty texts in the list are dropped.
 
-    If `words` are given, only these are accepted, in any case. Otherwise any text is.
+    If `words` are given, only these are accepted, in any case. If not, any text is
+    accepted.
     """
 
     def __init__(self, words: Iterable[str] | None = None, **kwargs: Any) -> None:
@@ -117,13 +123,13 @@ def parameters(
     names: Iterable[str],
     query: Iterable[tuple[str, str]],
 ) -> dict[str, list[str]]:
-    """Returns the values of the parameters `names` in a query string, by name.
+    """Returns the values of each of the parameters `names` in a query string, by name.
 
-    The query string may spell the names in any case. The values of each parameter are
-    in order. Other parameters are dropped.
+    The query string may spell the names in any case. The values of a parameter are in
+    the order of the query string. Other parameters are dropped.
     """
-    groups = _values_by_name(names, query)
-    return {name: groups[name] for name in groups if name in names}
+    all_values = _values_by_name(names, query)
+    return {name: values for name, values in all_values.items() if name in names}
 
 
 def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -137,8 +143,8 @@ def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, 
     for name, values in _values_by_name(schema.fields, query).items():
         field = schema.fields.get(name)
         if field is None:
-            all_names = ", ".join(schema.fields)
-            raise ValidationError(f"is no filter here: {all_names}", name[:MAX_SHOWN])
+            known_names = ", ".join(schema.fields)
+            raise ValidationError(f"is no filter here: {known_names}", name[:MAX_SHOWN])
         if isinstance(field, fields.List):
             filters[name] = values
             continue
@@ -154,17 +160,17 @@ def _values_by_name(
     names: Iterable[str],
     query: Iterable[tuple[str, str]],
 ) -> dict[str, list[str]]:
-    """Groups the query string's values by name, in any case.
+    """Returns all values in a query string by the name of their parameter.
 
-    A parameter that matches none of `names` keeps its own spelling.
+    A name that equals one of `names` in another case is replaced by it. Any other name
+    keeps its own spelling.
     """
-    names_by_lower = {name.lower(): name for name in names}
-    groups: dict[str, list[str]] = {}
+    exact_names = {name.lower(): name for name in names}
+    values_by_name: dict[str, list[str]] = {}
     for spelling, value in query:
-        parameter = _PARAMETER.fullmatch(spelling)
         name = spelling
+        parameter = _PARAMETER.fullmatch(spelling)
         if parameter:
-            lower = parameter[1].lower()
-            name = names_by_lower.get(lower, spelling)
-        groups.setdefault(name, []).append(value)
-    return groups
+            name = exact_names.get(parameter["name"].lower(), spelling)
+        values_by_name.setdefault(name, []).append(value)
+    return values_by_name

@@ -33,10 +33,10 @@ class Text(fields.String):
     """
 
     def __init__(self, max_length: int | None = None, **kwargs: Any) -> None:
-        metadata: dict[str, Any] = {}
+        limits: dict[str, Any] = {}
         if max_length:
-            metadata = {"maxLength": max_length, "pattern": NO_NUL}
-        super().__init__(metadata=metadata | kwargs.pop("metadata", {}), **kwargs)
+            limits = {"maxLength": max_length, "pattern": NO_NUL}
+        super().__init__(metadata=limits | kwargs.pop("metadata", {}), **kwargs)
         self.max_length = max_length
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> str:
@@ -57,17 +57,17 @@ class Number(fields.Field[Decimal]):
     """
 
     def __init__(self, maximum: int | None = None, **kwargs: Any) -> None:
-        bounds: dict[str, Any] = {}
+        limits: dict[str, Any] = {}
         if maximum:
-            bounds = {"exclusiveMinimum": 0, "maximum": maximum}
-        super().__init__(metadata=bounds | kwargs.pop("metadata", {}), **kwargs)
+            limits = {"exclusiveMinimum": 0, "maximum": maximum}
+        super().__init__(metadata=limits | kwargs.pop("metadata", {}), **kwargs)
         self.maximum = maximum
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> Decimal:
         if not isinstance(value, Decimal):
             raise ValidationError("must be a number")
+        # Comparing a NaN would raise an error, so the conditions are checked in this order.
         is_positive = value.is_finite() and value > _ZERO
-        # NaN cannot be compared, and is not positive.
         is_too_much = is_positive and self.maximum and value > self.maximum
         if not is_positive or is_too_much:
             raise ValidationError(
@@ -93,7 +93,6 @@ class HostedUrl(Text):
     """The URL of a hosted page: the service's root URL, `path`, and the row's id."""
 
     def __init__(self, path: str, **kwargs: Any) -> None:
-        super().__init__(
-            metadata={"format": "uri"} | kwargs.pop("metadata", {}), **kwargs
-        )
+        metadata = {"format": "uri"} | kwargs.pop("metadata", {})
+        super().__init__(metadata=metadata, **kwargs)
         self.path = path

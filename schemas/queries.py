@@ -17,14 +17,17 @@ class Limit(fields.Field[int]):
     """The query parameter `limit`: a whole number from 1 to 100 in plain digits."""
 
     def __init__(self) -> None:
-        metadata = {"minimum": 1, "maximum": 100, "default": 50}
-        description = "How many of the newest items to return."
-        super().__init__(
-            load_default=50, metadata=metadata | {"description": description}
-        )
+        metadata = {
+            "minimum": 1,
+            "maximum": 100,
+            "default": 50,
+            "description": "How many of the newest items to return.",
+        }
+        super().__init__(load_default=50, metadata=metadata)
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> int:
-        if not re.fullmatch("[0-9]{1,20}", value) or not 1 <= int(value) <= 100:
+        is_number = re.fullmatch("[0-9]{1,20}", value)
+        if not is_number or not 1 <= int(value) <= 100:
             raise ValidationError("must be a whole number from 1 to 100")
         return int(value)
 

@@ -136,16 +136,7 @@ class NewPaymentLink(Body):
         mode = _mode_of(data)
         if mode == "fixed" and "amount_usd" not in data:
             raise ValidationError("is required when amount_mode is fixed", "amount_usd")
-        names_of_other_mode = ["amount_usd"]
-        if mode == "fixed":
-            names_of_other_mode = ["min_amount_usd", "max_amount_usd"]
-        for name in names_of_other_mode:
-            if name in data and "amount_mode" not in data:
-                raise ValidationError(
-                    f"amount_usd makes the price fixed: leave it or {name} out"
-                )
-            if name in data:
-                raise ValidationError(f"does not go with amount_mode {mode}", name)
+        _refuse_amounts_of_other_mode(data, mode)
         low = data.get("min_amount_usd")
         high = data.get("max_amount_usd")
         if low is not None and high is not None and low > high:
@@ -165,6 +156,21 @@ def _mode_of(link: Mapping[str, Any]) -> str:
     if "amount_usd" in link:
         return "fixed"
     return "flexible"
+
+
+def _refuse_amounts_of_other_mode(link: Mapping[str, Any], mode: str) -> None:
+    """Raises ValidationError if the link has an amount that only the other mode has."""
+    amounts_of_other_mode = ["amount_usd"]
+    if mode == "fixed":
+        amounts_of_other_mode = ["min_amount_usd", "max_amount_usd"]
+    for name in amounts_of_other_mode:
+        if name not in link:
+            continue
+        if "amount_mode" not in link:
+            raise ValidationError(
+                f"amount_usd makes the price fixed: leave it or {name} out"
+            )
+        raise ValidationError(f"does not go with amount_mode {mode}", name)
 
 
 class NewPricedLink(NewPaymentLink):
@@ -198,11 +204,15 @@ def load(schema: Schema, data: Any) -> dict[str, Any]:
 
 
 def _sentence(messages: Any) -> str:
-    """Returns marshmallow's messages as one line: `field reason; field reason`."""
+    """Returns marshmallow's messages as one line: `field reason; field reason`.
+
+    `messages` has a list of reasons by the field's name. Only the first is told.
+    """
     parts = []
     for name, reasons in sorted(messages.items()):
-        reason = reasons[0]
-        if name != "_schema":
-            reason = f"{name} {reason}"
-        parts.append(reason)
+        part = reasons[0]
+        concerns_one_field = name != "_schema"
+        if concerns_one_field:
+            part = f"{name} {part}"
+        parts.append(part)
     return "; ".join(parts)

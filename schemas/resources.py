@@ -13,21 +13,22 @@ from schemas.queries import STATUSES
 
 
 def _constant(value: str) -> fields.Field[Any]:
+    """Returns a field that has the same value in every response."""
     metadata = {"type": "string", "description": f"Always `{value}`."}
     return fields.Constant(value, validate=validate.OneOf((value,)), metadata=metadata)
 
 
 class Resource(Schema):
-    """A JSON object made from a database row. `base_url` is the root of hosted pages.
+    """A JSON object made from a database row. `base_url` is the root URL of hosted pages.
 
     marshmallow would analyse every field again for every row. This class analyses the
-    fields once. Texts and whole numbers are stored as clients get them, and are copied
-    unchanged.
+    fields once. Texts and whole numbers are copied from the row unchanged.
     """
 
     def __init__(self, base_url: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         all_fields = self.dump_fields.items()
+        # All fields in order, with the values of those that are constant.
         self._blank: dict[str, Any] = {
             name: getattr(field, "constant", None) for name, field in all_fields
         }
@@ -37,12 +38,14 @@ class Resource(Schema):
             for name, field in all_fields
             if not isinstance(field, (fields.Constant, HostedUrl))
         ]
-        self._makers = [
+        # The functions that convert a column's value for JSON.
+        self._converters = [
             (name, field.to_json)
             for name, field in all_fields
             if isinstance(field, (Number, Timestamp))
         ]
-        self._hosted = [
+        # The start of each URL, which the row's id follows.
+        self._url_starts = [
             (name, base_url + field.path)
             for name, field in all_fields
             if isinstance(field, HostedUrl)
@@ -55,13 +58,13 @@ class Resource(Schema):
         return self.serialize(obj._asdict())
 
     def serialize(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the row's public fields. `values` has its columns by name."""
+        """Returns the public fields of a row. `values` has the row's columns by name."""
         public = self._blank | {name: values[column] for name, column in self._columns}
-        for name, make in self._makers:
+        for name, to_json in self._converters:
             if public[name] is not None:
-                public[name] = make(public[name])
-        for name, root in self._hosted:
-            public[name] = root + public["id"]
+                public[name] = to_json(public[name])
+        for name, url_start in self._url_starts:
+            public[name] = url_start + public["id"]
         return public
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
@@ -69,19 +72,22 @@ class Resource(Schema):
         field_obj.required = True
 
     def envelope(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
-        """Returns a list response, with rows from `Database.json_rows` as its `data`.
+        """Returns the response of a list operation, with the rows as its `data`.
 
-        The JSON of each row is cached, because the same rows are listed again and
-        again.
+        `columns` and `rows` are those that `Database.json_rows` returns. The JSON of
+        each row is cached, because the same rows are listed again and again.
         """
         return {"object": "list", "data": [self._text(columns, row) for row in rows]}
 
     def _as_text(self, columns: tuple[str, ...], row: str) -> orjson.Fragment:
-        public = self.serialize(dict(zip(columns, orjson.loads(row), strict=True)))
+        """Returns the JSON of a row, which is the text of a JSON array."""
+        values = dict(zip(columns, orjson.loads(row), strict=True))
+        public = self.serialize(values)
         return orjson.Fragment(orjson.dumps(public))
 
 
 def _column_of(name: str, field: fields.Field[Any]) -> str:
+    """Returns the column of a field: `paid_ms` for the time `paid_at`, else the same name."""
     if isinstance(field, Timestamp):
         return f"{name.removesuffix('_at')}_ms"
     return name
@@ -249,7 +255,7 @@ class CheckoutStatus(Resource):
 
 
 class Resources:
-    """The schema of each resource. `base_url` is the root URL of this service's hosted pages."""
+    """The schemas of all resources. `base_url` is the root URL of hosted pages."""
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url
