@@ -11,11 +11,12 @@ _ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 
 
 class SchemaObject(NamedTuple):
-    """A schema object as SQLite stores it. `sql` is its CREATE statement.
+    """A schema object as SQLite stores it.
 
-    A view, a trigger, a default, a CHECK or an indexed expression is code, so an
-    attacker could plant one in a backup. So `inspect` of storage/backup/sqlite_file.py
-    compares all schema objects of a file before it reads anything else there.
+    `sql` is its CREATE statement; None for an index that SQLite made by itself. A view,
+    a trigger, a default, a CHECK or an indexed expression is code, which an attacker
+    could plant in a backup. So `inspect` of storage/backup/sqlite_file.py compares all
+    schema objects of a file before it reads anything else there.
     """
 
     type: str
@@ -32,10 +33,7 @@ def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
 
 @cache
 def objects_by_version() -> list[list[SchemaObject]]:
-    """Returns a list for each version of the schema: the objects of a new database.
-
-    The first list is that of version 1.
-    """
+    """Returns the schema objects of a new database of each version, from version 1 on."""
     versions = []
     with closing(sqlite3.connect(":memory:")) as db:
         for step in steps():
@@ -46,16 +44,17 @@ def objects_by_version() -> list[list[SchemaObject]]:
 
 
 def foreign_objects(objects: list[SchemaObject]) -> list[str]:
-    """Returns a description of each schema object that this program would not make.
+    """Returns the type and name of each schema object that this program would not make.
 
     `objects` are compared with the objects of the version that differs least. The
     result also has the objects of that version that are missing in `objects`. It is
     empty if all objects match.
     """
-    doubles = [entry for entry in set(objects) if objects.count(entry) > 1]
+    # Sets do not show that an object is there twice.
+    duplicates = [entry for entry in set(objects) if objects.count(entry) > 1]
     differences_by_version = []
     for ours in objects_by_version():
         differences = set(objects) ^ set(ours)
-        differences_by_version.append([*differences, *doubles])
+        differences_by_version.append([*differences, *duplicates])
     fewest_differences = min(differences_by_version, key=len)
     return sorted({f"{entry.type} {entry.name}" for entry in fewest_differences})

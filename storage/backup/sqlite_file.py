@@ -41,10 +41,10 @@ _OURS = {"meta", "merchant", "invoice", "output", "schema_step"}
 
 
 def read_only(path: Path) -> sqlite3.Connection:
-    """Returns a read-only connection, which creates no file.
+    """Returns a read-only connection. A missing file is not created.
 
     The connection raises sqlite3.Error at its first use if the file cannot be opened,
-    and for a row larger than MAX_VALUE_BYTES.
+    and later for a row larger than MAX_VALUE_BYTES.
     """
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=BUSY_S
@@ -60,15 +60,15 @@ def new_file(path: Path, purpose: str) -> Iterator[Path]:
     Only the owner can read it. It is deleted at the end of the block unless it was
     renamed. It is locked until then, so that `discard_all` skips it.
     """
-    handle, name = tempfile.mkstemp(
-        f".{purpose}.blocktill", f".{path.name}.", path.parent
+    descriptor, name = tempfile.mkstemp(
+        suffix=f".{purpose}.blocktill", prefix=f".{path.name}.", dir=path.parent
     )
-    fcntl.flock(handle, fcntl.LOCK_EX)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield Path(name)
     finally:
         discard(Path(name))
-        os.close(handle)
+        os.close(descriptor)
 
 
 def discard(path: Path) -> None:
@@ -78,22 +78,23 @@ def discard(path: Path) -> None:
 
 
 def discard_all(path: Path, purpose: str) -> None:
-    """Deletes temporary files of `new_file` that killed processes have left.
+    """Deletes the temporary files that processes left when they were killed.
 
-    These are the files with this `purpose` in the folder of `path`.
+    `new_file` made them for this `purpose` in the folder of `path`.
     """
     for leftover in path.parent.glob(f".*.{purpose}.blocktill"):
         with suppress(OSError), leftover.open("rb") as file:
+            # raises BlockingIOError while the file's process lives
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             discard(leftover)
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copies `source` as of one moment into the file `target`. `source` may be in use.
+    """Copies the state of `source` at one moment into the file `target`.
 
-    `target` gets no write-ahead log. Raises CommandError if `source` is damaged, locked
-    or missing, or if `target` cannot be written, and DatabaseNotReady if Python's
-    SQLite is too old.
+    `source` may be in use. `target` gets no write-ahead log. Raises CommandError if
+    `source` is damaged, locked or missing, or if `target` cannot be written. Raises
+    DatabaseNotReady if Python's SQLite is too old.
     """
     refuse_old_library()
     try:
@@ -123,10 +124,12 @@ def inspect(path: Path, name: Path) -> FileFacts:
     """Checks that a file is an intact database of this program.
 
     Returns its version and its network. Error messages call the file `name`. Raises
-    CommandError if the file is damaged, is a database of another program or of an early
-    version with other migrations, or if its schema objects are not exactly those that
-    this program's migrations create. The objects are checked first, because the
-    integrity check would run code in them.
+    CommandError in these cases:
+
+    - The file is damaged.
+    - It is a database of another program, or of an early version with other migrations.
+    - Its schema objects are not exactly those that this program's migrations create.
+      They are checked first, because the integrity check would run code in them.
     """
     try:
         with closing(read_only(path)) as db:
@@ -158,12 +161,12 @@ def _check_objects(objects: list[SchemaObject], name: Path) -> None:
     # The steps of 0.3.0 created `schema_step` without a hash.
     if not _has_our_mark(objects):
         raise CommandError(older_message(name))
-    strange = foreign_objects(objects)
-    if strange:
+    foreign = foreign_objects(objects)
+    if foreign:
         raise CommandError(
             f"{name} holds what this version of the program does not make, and may run code"
             f" here, or an older checkout made it:"
-            f" {', '.join(strange[:MOST_NAMED])}"
+            f" {', '.join(foreign[:MOST_NAMED])}"
         )
 
 
@@ -200,19 +203,20 @@ def publish(path: Path, target: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    os.fsync(handle)
-    os.close(handle)
+    """Returns once the file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
 
 
 @contextmanager
 def alone(path: Path) -> Iterator[sqlite3.Connection]:
     """Yields a connection to a database that no other program has open.
 
-    Until the block ends, other programs wait. A missing file is created. Raises
-    CommandError if another program has the database open: a service, a check or a
-    shell. SQLite's locks show this, because in WAL mode each reader keeps a shared
-    lock.
+    Other programs can use the database only after the block. A missing file is created.
+    Raises CommandError if another program has the database open, such as a service, a
+    check or a shell. SQLite's locks show this, because in WAL mode each connection
+    keeps a shared lock.
     """
     create_file(path)
     with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as db:
@@ -235,18 +239,18 @@ def alone(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def replace(place: sqlite3.Connection, new: Path) -> None:
-    """Replaces a database's contents with those of the file `new`, in one transaction.
+def replace(old: sqlite3.Connection, new: Path) -> None:
+    """Replaces the contents of the database `old` with those of the file `new`.
 
-    If the process dies, the database has either the old or the new contents. Raises
-    CommandError if nothing could be replaced.
+    This is one transaction: if the process dies, the database has either the old or the
+    new contents. Raises CommandError if nothing could be replaced.
     """
     try:
         with closing(read_only(new)) as source:
-            if _page_size(source) != _page_size(place):
+            if _page_size(source) != _page_size(old):
                 # In WAL mode SQLite refuses another page size. `open_database` sets WAL again.
-                place.execute("PRAGMA journal_mode = DELETE").fetchall()
-            source.backup(place)
+                old.execute("PRAGMA journal_mode = DELETE").fetchall()
+            source.backup(old)
     except sqlite3.Error as error:
         raise CommandError(f"nothing was replaced: {error}") from None
 
