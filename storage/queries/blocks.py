@@ -75,10 +75,7 @@ def tip_height(db: Database) -> int | None:
 
 
 def json_keys(texts: Iterable[str]) -> str:
-    """Returns a JSON object that has the texts as its keys.
-
-    It is the value of a parameter of `is_given`.
-    """
+    """Returns a JSON object with the texts as its keys, as `is_given` needs it."""
     return orjson.dumps(dict.fromkeys(texts)).decode()
 
 
@@ -87,9 +84,9 @@ def is_given(column: ColumnBase, name: str = "texts") -> Expression:
 
     `json_keys` makes the value of this parameter from the texts.
     """
-    return column.in_(
-        Select([fn.json_each(param(name)).alias(name)], [SQL(f"{name}.key")])
-    )
+    table = fn.json_each(param(name)).alias(name)
+    texts = Select([table], [SQL(f"{name}.key")])
+    return column.in_(texts)
 
 
 # The invoices whose addresses have the given scripts (scriptPubKeys in hex).

@@ -107,7 +107,7 @@ _NEW = (
     .limit(param("limit"))
     .alias("new")
 )
-_NEWEST = (
+_UNNUMBERED = (
     PublicEvent.select(PublicEvent.seq).where(PublicEvent.number.is_null()).limit(1)
 )
 NUMBER = (
@@ -126,16 +126,16 @@ FORGET = PublicEvent.delete().where(PublicEvent.number <= param("number"))
 
 
 def number_new(db: Database) -> int:
-    """Numbers the new events in the order of insertion. Returns how many there were.
+    """Numbers the new events in the order of insertion, and returns how many there were.
 
     Processes that number events wait for each other, by a lock. Processes that add
     events need not wait. An event that is committed later gets a higher number than all
     events that could be read before.
     """
     numbered = 0
-    while db.get_or_none(_NEWEST):
+    while db.get_or_none(_UNNUMBERED):
         with db.write():
             meta.lock(db)
-            count = db.run(NUMBER, last=db.get(LAST)[0], limit=BATCH)
-        numbered += count
+            (last_number,) = db.get(LAST)
+            numbered += db.run(NUMBER, last=last_number, limit=BATCH)
     return numbered

@@ -66,6 +66,7 @@ _KEEP = Fact.insert(all_columns(Fact)).on_conflict("NOTHING")
 
 
 def get(db: Database, key: Key) -> str | None:
+    """Returns the stored value; None if there is none."""
     row = db.get_or_none(_GET, name=Key(key).value)
     if row:
         return row.value
@@ -86,6 +87,7 @@ def keep(db: Database, key: Key, value: str) -> str:
 
 
 def time(db: Database, key: Key) -> datetime | None:
+    """Returns the stored time; None if there is none."""
     ms = get(db, key)
     if ms is None:
         return None
@@ -93,6 +95,7 @@ def time(db: Database, key: Key) -> datetime | None:
 
 
 def count(db: Database, key: Key) -> int:
+    """Returns the stored number; 0 if there is none."""
     return int(get(db, key) or 0)
 
 
@@ -112,8 +115,8 @@ def lock(db: Database) -> None:
 def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
     """Writes a value of `size` bytes and deletes it, to test that the database can write.
 
-    Raises the database's error if it cannot. The bytes are random each time: PostgreSQL
-    would compress other values, and would not write an unchanged row.
+    Raises the database's error if it cannot. The value is random, and new each time:
+    PostgreSQL would compress other values, and would not write an unchanged row.
     """
     with db.write():
         value = os.urandom(size // 2).hex()

@@ -13,5 +13,5 @@ def is_over(ends_ms: BigIntegerField) -> Expression:
     A pause that would end later than LONGEST_MS from now also counts as over, because
     it was stored while the clock was fast.
     """
-    began_ahead = (ends_ms - LONGEST_MS) > param("now")
-    return (ends_ms <= param("now")) | began_ahead
+    is_too_long = (ends_ms - LONGEST_MS) > param("now")
+    return (ends_ms <= param("now")) | is_too_long

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from peewee import fn
 
-from storage.database import Database, Values
+from storage.database import Database
 from storage.models import Delivery, Merchant, MerchantMail, Receiver
 from storage.statement import (
     all_columns,
@@ -136,7 +136,7 @@ PUT_MAIL = MerchantMail.insert(all_columns(MerchantMail)).on_conflict(
 
 
 def mail_id(transport: str, merchant_id: int) -> str:
-    """Returns the id of a merchant's receiver for a mail transport (MAILS)."""
+    """Returns the id of a merchant's receiver for a transport of mails (see MAILS)."""
     return f"{transport}_{merchant_id}"
 
 
@@ -154,10 +154,19 @@ def add_mailbox(
     `kinds`. Mails without an event, such as the daily one in the evening, are queued
     elsewhere.
     """
-    new: Values = {"id": mail_id(name, merchant_id), "merchant_id": merchant_id}
-    new |= {"transport": transport, "kinds": json.dumps(kinds), "created_ms": at_ms}
-    db.run(ADD, **new | {"url": None, "command": None, "secret": None})
-    return mail_id(name, merchant_id)
+    id = mail_id(name, merchant_id)
+    db.run(
+        ADD,
+        id=id,
+        merchant_id=merchant_id,
+        transport=transport,
+        url=None,
+        command=None,
+        kinds=json.dumps(kinds),
+        secret=None,
+        created_ms=at_ms,
+    )
+    return id
 
 
 def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
@@ -166,16 +175,20 @@ def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
     Removing a receiver also deletes its pending mail.
     """
     db.run(PUT_MAIL, **as_dict(row))
-    kinds = {MAIL: ["invoice.paid", "invoice.attention"], RECEIPT: ["invoice.paid"]}
-    for transport, setting in ((MAIL, row.address), (RECEIPT, row.receipts)):
-        if setting:
-            add_mailbox(
-                db,
-                transport,
-                transport,
-                row.merchant_id,
-                kinds[transport],
-                at_ms,
-            )
-        else:
+    wanted_kinds: dict[str, list[str]] = {MAIL: [], RECEIPT: []}
+    if row.address:
+        wanted_kinds[MAIL] = ["invoice.paid", "invoice.attention"]
+    if row.receipts:
+        wanted_kinds[RECEIPT] = ["invoice.paid"]
+    for transport, kinds in wanted_kinds.items():
+        if not kinds:
             db.run(REMOVE, id=mail_id(transport, row.merchant_id))
+            continue
+        add_mailbox(
+            db,
+            name=transport,
+            transport=transport,
+            merchant_id=row.merchant_id,
+            kinds=kinds,
+            at_ms=at_ms,
+        )

@@ -28,7 +28,7 @@ class RowInOrder(Protocol):
 
 
 P = TypeVar("P", bound=RowInOrder)
-# every row is older, so a list starts here at the newest row
+# Every row is older than this position, so a list that starts here begins with the newest row.
 FIRST = Position(2**62, 2**62)
 _GIVEN_ROW = Tuple(param("at"), param("place"))
 OLDEST = -(2**63)  # less than every time and number that can be stored
@@ -59,6 +59,7 @@ def newer(query: Q, model: Any) -> Q:
 
 
 def _position(model: Any) -> Tuple:
+    """Returns the position of the model's rows, as SQL."""
     return Tuple(model.created_ms, model.seq)
 
 
@@ -70,26 +71,27 @@ def pages(
     /,
     **values: Unpack[Values],
 ) -> Iterator[list[P]]:
-    """Yields pages with all rows of `query`, oldest first, from the time `since` in ms.
+    """Yields all rows of `query` in pages, oldest first, from the time `since` in ms on.
 
-    `query` was made by `newer`. A page has at most `limit` rows. Each page is loaded
+    `query` is a result of `newer`. A page has at most `limit` rows. Each page is loaded
     only when it is needed, so it may have rows that were added meanwhile.
     """
-    behind: Values = {**values, "at": since, "place": OLDEST, "limit": limit}
-    while rows := db.rows(query, **behind):
+    parameters: Values = {**values, "at": since, "place": OLDEST, "limit": limit}
+    while rows := db.rows(query, **parameters):
         yield rows
-        behind |= {"at": rows[-1].created_ms, "place": rows[-1].seq}
+        last = rows[-1]  # the next page starts after it
+        parameters |= {"at": last.created_ms, "place": last.seq}
 
 
 def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
-    """Returns the columns of ORDER BY: the creation time, then `seq`."""
+    """Returns the columns to order the model's rows by: the creation time, then `seq`."""
     if newest_first:
         return [model.created_ms.desc(), model.seq.desc()]
     return [model.created_ms.asc(), model.seq.asc()]
 
 
 def position_query(model: Any) -> TypedSelect[Position]:
-    """Returns the query for the position of the row with a given id."""
+    """Returns the query for the position of the row whose id is the parameter `id`."""
     at = model.created_ms.alias("at")
     place = model.seq.alias("place")
     query = model.select(at, place).where(eq(model.id))

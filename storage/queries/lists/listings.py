@@ -40,7 +40,7 @@ WANTING = rows_as(
     .order_by(Attention.since_ms, Attention.invoice_id),
 )
 
-_ONE = _LISTED.where(eq(Invoice.seq))
+_LISTED_BY_SEQ = _LISTED.where(eq(Invoice.seq))
 _OF_MERCHANT = (
     Invoice.select(Invoice.seq, Invoice.created_ms)
     .where(eq(Invoice.merchant_id))
@@ -59,7 +59,7 @@ def newest_invoices(db: Database, status: str | None, limit: int) -> list[Invoic
     if status:
         query = _OF_MERCHANT_BY_STATUS
     newest_rows = newest(db, query, limit, status=status)
-    return [db.get(_ONE, seq=row.seq) for row in newest_rows]
+    return [db.get(_LISTED_BY_SEQ, seq=row.seq) for row in newest_rows]
 
 
 def newest(
@@ -69,14 +69,14 @@ def newest(
     /,
     **values: Unpack[Values],
 ) -> list[P]:
-    """Returns the newest `limit` rows of all merchants, newest first.
+    """Returns the newest `limit` rows of all merchants together, newest first.
 
     `of_merchant` is the query for the newest rows of one merchant. It is run for each
     merchant, and the results are merged.
     """
-    rows: list[P] = []
+    newest_rows: list[P] = []
     for merchant in db.rows(merchants.ALL):
-        params: Values = {"merchant_id": merchant.id, "limit": limit}
-        rows += db.rows(of_merchant, **values | params)
-        rows = nlargest(limit, rows, key=lambda row: (row.created_ms, row.seq))
-    return rows
+        parameters: Values = {**values, "merchant_id": merchant.id, "limit": limit}
+        rows = newest_rows + db.rows(of_merchant, **parameters)
+        newest_rows = nlargest(limit, rows, key=lambda row: (row.created_ms, row.seq))
+    return newest_rows

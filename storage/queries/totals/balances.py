@@ -54,10 +54,7 @@ class _Sums(NamedTuple):
 
 
 class _Totals(NamedTuple):
-    """The sums of some invoices' outputs, in satoshis.
-
-    `settled` counts all confirmed payments, whether their coins were spent since or not.
-    """
+    """The sums of some invoices' outputs, in satoshis. The fields are those of `_Sums`."""
 
     confirmed: int = 0
     total: int = 0
@@ -65,6 +62,7 @@ class _Totals(NamedTuple):
 
 
 def _unspent(sats: Any) -> Any:
+    """Returns the sum of the outputs that are not spent."""
     return _sum(Case(None, [(Output.spent_height.is_null(False), 0)], sats))
 
 
@@ -123,30 +121,33 @@ def update_balances(
     """Updates the balances after the `with` block has changed these invoices' outputs.
 
     Call it after `lock`, in the database transaction that changes the outputs. Raises
-    BeyondMoney if a balance would grow beyond 21 million bitcoin; the caller's
-    transaction is then rolled back. With `bounded=False` this error is never raised,
-    because a proven change must be stored.
+    BeyondMoney if a balance would grow beyond 21 million bitcoin. The error rolls back
+    the caller's transaction. With `bounded=False` it is never raised: use this for a
+    proven change, which must be stored.
     """
     ids = list(invoice_ids)
     before = _sums(db, ids)
     yield
     after = _sums(db, ids)
-    merchant_ids = sorted({*before, *after})
     changes = []
-    for id in merchant_ids:
-        if before[id] != after[id]:
-            changes.append(_change(id, before[id], after[id]))
+    for merchant_id in sorted({*before, *after}):
+        totals_before = before[merchant_id]
+        totals_after = after[merchant_id]
+        if totals_before != totals_after:
+            changes.append(_change(merchant_id, totals_before, totals_after))
     query = _CHANGE
     if bounded:
         query = _CHANGE_BOUNDED
-    if at_once.run(db, query, changes) != len(changes):
+    changed_rows = at_once.run(db, query, changes)
+    # A row whose total would be too large has not changed.
+    if changed_rows != len(changes):
         raise BeyondMoney(
             "the merchant would have more than the 21 million bitcoin there can be"
         )
 
 
 def _change(merchant_id: int, before: _Totals, after: _Totals) -> Values:
-    """Returns the parameters of `_CHANGE`: the differences of the two totals."""
+    """Returns the parameters of `_CHANGE`: by how much each total has grown."""
     return {
         "merchant_id": merchant_id,
         "confirmed_sats": after.confirmed - before.confirmed,
@@ -160,10 +161,10 @@ def _sums(db: Database, invoice_ids: Iterable[str]) -> dict[int, _Totals]:
     by_merchant: dict[int, _Totals] = defaultdict(_Totals)
     ids: list[Values] = [{"invoice_id": invoice_id} for invoice_id in invoice_ids]
     for row in at_once.rows(db, _OF_INVOICE, ids):
-        former = by_merchant[row.merchant_id]
+        totals = by_merchant[row.merchant_id]
         by_merchant[row.merchant_id] = _Totals(
-            confirmed=former.confirmed + row.confirmed_sats,
-            total=former.total + row.total_sats,
-            settled=former.settled + row.settled_sats,
+            confirmed=totals.confirmed + row.confirmed_sats,
+            total=totals.total + row.total_sats,
+            settled=totals.settled + row.settled_sats,
         )
     return by_merchant

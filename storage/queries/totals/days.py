@@ -6,6 +6,7 @@ the transaction that changes the payments.
 """
 
 from collections.abc import Iterable, Mapping
+from zoneinfo import ZoneInfo
 
 from peewee import EXCLUDED, SQL, fn
 
@@ -79,32 +80,37 @@ _SPAN = rows_as(
 def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> None:
     """Adds new payments to the sums of their days.
 
-    `zones` has the merchants' time zones by merchant id.
+    `zones` has the names of the merchants' time zones by merchant id.
     """
-    days: dict[tuple[int, int, str], Values] = {}
+    sums: dict[tuple[int, int, str], Values] = {}
     for payment in payments:
         zone = zone_of(zones[payment.merchant_id])
         day = day_of(payment.created_ms, zone)
-        value = payment.value_at_receipt
-        key: Values = {
-            "merchant_id": payment.merchant_id,
-            "day": day,
-            "currency": payment.currency,
-        }
-        zeros: Values = {
-            "payments": 0,
-            "unpriced": 0,
-            "received_sats": 0,
-            "value_minor": 0,
-        }
-        row = days.setdefault((payment.merchant_id, day, payment.currency), key | zeros)
+        key = (payment.merchant_id, day, payment.currency)
+        if key not in sums:
+            sums[key] = _no_payments(*key)
+        row = sums[key]
         row["payments"] += 1
         row["received_sats"] += payment.amount_sats
+        value = payment.value_at_receipt
         if value is None:
             row["unpriced"] += 1
         else:
             row["value_minor"] += int(value.replace(".", ""))  # see _MINOR
-    at_once.run(db, _ADD, days.values())
+    at_once.run(db, _ADD, sums.values())
+
+
+def _no_payments(merchant_id: int, day: int, currency: str) -> Values:
+    """Returns the row of a day without payments, as parameters of `_ADD`."""
+    return {
+        "merchant_id": merchant_id,
+        "day": day,
+        "currency": currency,
+        "payments": 0,
+        "unpriced": 0,
+        "received_sats": 0,
+        "value_minor": 0,
+    }
 
 
 def take(db: Database, payments: Iterable[Payment]) -> None:
@@ -113,17 +119,17 @@ def take(db: Database, payments: Iterable[Payment]) -> None:
     The row of a day is deleted if the day has no payments left.
     """
     payments_by_merchant = group_by(payments, lambda payment: payment.merchant_id)
-    for merchant_id, removed in payments_by_merchant.items():
+    for merchant_id, payments_of_merchant in payments_by_merchant.items():
         timezone = db.get(_ZONE, merchant_id=merchant_id).timezone
         zone = zone_of(timezone)
-        days = {day_of(payment.created_ms, zone) for payment in removed}
+        days = {day_of(payment.created_ms, zone) for payment in payments_of_merchant}
         for day in days:
             db.run(_FORGET_DAY, merchant_id=merchant_id, day=day)
-            _count(db, merchant_id, timezone, day, day)
+            _count(db, merchant_id, zone, first=day, last=day)
 
 
 def recount(db: Database, merchant_id: int, timezone: str) -> None:
-    """Computes the sums of all days of a merchant again, in this time zone."""
+    """Computes the sums of all days of a merchant again, for days of this time zone."""
     db.run(_FORGET, merchant_id=merchant_id)
     first_ms, last_ms = db.get(_SPAN, merchant_id=merchant_id)
     if first_ms is None or last_ms is None:
@@ -131,16 +137,24 @@ def recount(db: Database, merchant_id: int, timezone: str) -> None:
     zone = zone_of(timezone)
     first_day = day_of(first_ms, zone)
     last_day = day_of(last_ms, zone)
-    _count(db, merchant_id, timezone, first_day, last_day)
+    _count(db, merchant_id, zone, first=first_day, last=last_day)
 
 
 def _count(
     db: Database,
     merchant_id: int,
-    timezone: str,
+    zone: ZoneInfo,
+    *,
     first: int,
     last: int,
 ) -> None:
     """Stores the sums of the days from `first` to `last`, which have no rows yet."""
-    for stretch in stretches(first, last, zone_of(timezone)):
-        db.run(_COUNT, merchant_id=merchant_id, **stretch._asdict())
+    for stretch in stretches(first, last, zone):
+        db.run(
+            _COUNT,
+            merchant_id=merchant_id,
+            begin=stretch.begin,
+            end=stretch.end,
+            day=stretch.day,
+            length=stretch.length,
+        )

@@ -21,14 +21,28 @@ class _Place(NamedTuple):
     address_index: int
 
 
+class _Neighbours(NamedTuple):
+    """An address, and the address indexes of the nearest paid addresses on both sides.
+
+    `before` and `behind` are None if no address is paid on that side. `used_before` is
+    the number of the account's addresses up to the last one that was used before the
+    shop began.
+    """
+
+    merchant_id: int
+    address_index: int
+    before: int | None
+    behind: int | None
+    used_before: int
+
+
 _ANY_GAP = 1  # marks an address as paid, until its gap is measured
 _PAID = eq(Invoice.merchant_id) & Invoice.gap_before.is_null(False)
 _PAID_INDEX = Invoice.select(Invoice.address_index).where(_PAID)
 _BEFORE = _PAID_INDEX.where(param("address_index") > Invoice.address_index)
 _BEHIND = _PAID_INDEX.where(param("address_index") < Invoice.address_index)
-# The nearest paid address indexes before and after an address index.
 _AROUND = rows_as(
-    tuple[int, int, int | None, int | None, int],
+    _Neighbours,
     Select(
         [],
         [
@@ -73,15 +87,7 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
     Call it in the database transaction that changes the outputs, while it holds the
     locks of the merchants' balances.
     """
-    ids: list[Values] = [{"invoice_id": invoice.id} for invoice in invoices]
-    came = {row.invoice_id for row in at_once.rows(db, _CAME, ids)}
-    # True for an address that is paid now, False for one that no longer is.
-    changed: dict[_Place, bool] = {}
-    for invoice in invoices:
-        was_paid = invoice.gap_before is not None
-        is_paid = invoice.id in came
-        if is_paid != was_paid:
-            changed[_Place(invoice.merchant_id, invoice.address_index)] = is_paid
+    changed = _changed_places(db, invoices)
     # All are marked as paid or unpaid before any gap is measured, because they may be neighbours.
     marks = []
     for place, is_paid in changed.items():
@@ -94,25 +100,43 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
     at_once.run(db, _SET, gaps)
 
 
+def _changed_places(db: Database, invoices: Collection[Invoice]) -> dict[_Place, bool]:
+    """Returns the addresses that became paid (True), or are no longer paid (False).
+
+    An invoice's stored gap shows if its address was paid before.
+    """
+    ids: list[Values] = [{"invoice_id": invoice.id} for invoice in invoices]
+    paid_ids = {row.invoice_id for row in at_once.rows(db, _CAME, ids)}
+    changed: dict[_Place, bool] = {}
+    for invoice in invoices:
+        was_paid = invoice.gap_before is not None
+        is_paid = invoice.id in paid_ids
+        if is_paid != was_paid:
+            changed[_Place(invoice.merchant_id, invoice.address_index)] = is_paid
+    return changed
+
+
 def _steps_around(db: Database, changed: Mapping[_Place, bool]) -> dict[_Place, int]:
     """Returns the new steps to the paid addresses in `changed`, and to the next paid ones.
 
     A step is the difference to the address index of the nearest paid address before.
-    `changed` says of each address whether it is paid now.
+    `changed` is the result of `_changed_places`.
     """
     steps: dict[_Place, int] = {}
-    neighbours = at_once.rows(db, _AROUND, [_gap(place, None) for place in changed])
-    for merchant_id, index, before, behind, used_before in neighbours:
-        nearest_before = before
-        if nearest_before is None:
-            nearest_before = used_before - 1
-        place = _Place(merchant_id, index)
-        last_paid = nearest_before
-        if changed[place]:
-            steps[place] = index - nearest_before
-            last_paid = index
-        if behind is not None:
-            steps[_Place(merchant_id, behind)] = behind - last_paid
+    places = [_gap(place, None) for place in changed]
+    for row in at_once.rows(db, _AROUND, places):
+        before = row.before
+        if before is None:
+            before = row.used_before - 1
+        place = _Place(row.merchant_id, row.address_index)
+        is_paid = changed[place]
+        if is_paid:
+            steps[place] = row.address_index - before
+        if row.behind is not None:
+            last_paid = before
+            if is_paid:
+                last_paid = row.address_index
+            steps[_Place(row.merchant_id, row.behind)] = row.behind - last_paid
     return steps
 
 
