@@ -18,12 +18,18 @@ T = TypeVar("T")
 
 
 class _OfMany(Statement):
-    """A PostgreSQL statement that takes its parameters from the columns of a table, `given`."""
+    """A PostgreSQL statement that runs a query for all rows of a table, `given`.
+
+    The table has a column for each parameter of the query, and a row for each set of
+    values.
+    """
 
     def __init__(self, connection: Any, query: Query) -> None:
+        # Compiles the query as usual, only to learn the names of its parameters.
         super().__init__(connection, query)
-        params = [each for each in self.parameters if isinstance(each, Slot)]
-        self.names = list(dict.fromkeys(params))  # each once, in order
+        slots = [item for item in self.parameters if isinstance(item, Slot)]
+        self.names = list(dict.fromkeys(slots))  # each once, in order
+        # Compiles it again, with columns of `given` in place of the parameters.
         context = connection.get_sql_context(each=True)
         sql, self.parameters = context.sql(_from_given(query)).query()
         if isinstance(query, Delete):  # peewee cannot write USING
@@ -31,7 +37,10 @@ class _OfMany(Statement):
         self.sql = f"{_table_given(self.names)} {sql}"
 
     def arguments(self, values_list: Any) -> list[Any]:
-        """Returns one list for each column of `values_list`, then the other parameters."""
+        """Returns the SQL parameters: a list for each column of `given`, then the others.
+
+        The others are the query's constants.
+        """
         arguments: list[Any] = []
         for name in self.names:
             column = [values[name] for values in values_list]
@@ -41,7 +50,7 @@ class _OfMany(Statement):
 
 
 def _table_given(names: Sequence[str]) -> str:
-    """Returns the SQL that makes the table `given` from one array for each name."""
+    """Returns the SQL that makes the table `given`, with an array for each column."""
     columns = ", ".join(f'"{name}"' for name in names)
     arrays = ", ".join(f"%s::{_type_of(name)}[]" for name in names)
     return f"WITH given ({columns}) AS (SELECT * FROM unnest({arrays}))"  # noqa: S608 - no user input
@@ -54,7 +63,7 @@ def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T
     on PostgreSQL it would apply to the rows of all sets together.
     """
     all_values = list(values_list)
-    if _is_one_by_one(db, all_values):
+    if _runs_one_by_one(db, all_values):
         all_rows: list[T] = []
         for values in all_values:
             all_rows += db.rows(query, **values)
@@ -70,7 +79,7 @@ def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
     No two sets may refer to the same row.
     """
     all_values = list(values_list)
-    if _is_one_by_one(db, all_values):
+    if _runs_one_by_one(db, all_values):
         row_count = 0
         for values in all_values:
             row_count += db.run(query, **values)
@@ -93,31 +102,37 @@ def queue(db: Database, query: Query, values_list: Iterable[Values]) -> None:
         run(db, query, all_values)
 
 
-def _is_one_by_one(db: Database, values_list: Sequence[Values]) -> bool:
+def _runs_one_by_one(db: Database, values_list: Sequence[Values]) -> bool:
+    """True if the query is run separately for each set of values."""
     return not db.is_server or len(values_list) < 2
 
 
 def _from_given(query: Any) -> Any:
-    """Returns the query with the table `given` in its FROM clause, or as its rows to insert.
+    """Returns the query with the table `given` in its FROM clause.
 
-    A DELETE is returned unchanged.
+    An INSERT inserts the rows of the table. A DELETE is returned unchanged.
     """
     if isinstance(query, Delete):
         return query
-    if not isinstance(query, Insert):
-        tables = getattr(query, "_from_list", None) or ()
-        return query.from_(*tables, SQL("given"))
+    if isinstance(query, Insert):
+        return _insert_from_given(query)
+    tables = getattr(query, "_from_list", None) or ()
+    return query.from_(*tables, SQL("given"))
+
+
+def _insert_from_given(query: Insert) -> Any:
+    """Returns INSERT ... SELECT ... FROM given in place of INSERT ... VALUES ..."""
     insert: Any = query.clone()
-    columns = insert._insert
-    insert._columns = tuple(columns)
-    insert._insert = Select([SQL("given")], tuple(columns.values()))
+    value_by_column = insert._insert
+    insert._columns = tuple(value_by_column)
+    insert._insert = Select([SQL("given")], tuple(value_by_column.values()))
     return insert
 
 
 def _type_of(name: str) -> str:
     """Returns the parameter's PostgreSQL type; TEXT if it takes both texts and numbers."""
     hint = Values.__annotations__[name]
-    types = get_args(hint) or (hint,)
+    types = get_args(hint) or (hint,)  # a union has several types, such as str | None
     if str in types:
         return "TEXT"
     if int in types:

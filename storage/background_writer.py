@@ -10,8 +10,8 @@ SHUTDOWN_S = 5  # longest wait at shutdown, if another process holds the databas
 class BackgroundWriter:
     """Collects values in memory. A thread writes them to the database some seconds later.
 
-    A subclass implements `write` and `pause_s`. It adds values while it holds `_lock`,
-    and calls `wake` before it releases the lock.
+    A subclass implements `write` and `pause_s`. Its methods that add values do so while
+    they hold `_lock`, and call `wake` before they release the lock.
     """
 
     def __init__(self, db: Database) -> None:
@@ -48,6 +48,7 @@ class BackgroundWriter:
             self._thread.start()
 
     def _write_forever(self) -> None:
+        """Writes the collected values after each pause, until `close` is called."""
         while not self._ending.is_set():
             self._has_pending.wait()
             self._ending.wait(self.pause_s())

@@ -33,9 +33,8 @@ SQLITE_PRAGMAS = {
     "cache_size": -512,
 }
 LOCK_WAIT_S = 10
-SHORT_WAIT_MS = (
-    100  # how long `write_if_free` waits for other processes; a commit takes less
-)
+# how long `write_if_free` waits for other processes; a commit takes less
+SHORT_WAIT_MS = 100
 _NULL_CONTEXT = nullcontext()
 
 Row = dict[str, Any]
@@ -69,7 +68,8 @@ class Database:
         self.is_server = not isinstance(connection, SqliteDatabase)
         self.is_doubtful = False
         self._statements = _STATEMENTS[self.is_server]
-        self._packings: dict[int, tuple[tuple[str, ...], Select]] = {}
+        # For `json_rows`: the names of the columns and the packed query, by the query's id.
+        self._packed_queries: dict[int, tuple[tuple[str, ...], Select]] = {}
         self._places = Places()
         self._write_queue = WriteQueue()
 
@@ -89,12 +89,13 @@ class Database:
     ) -> tuple[tuple[str, ...], list[str]]:
         """Returns the names of the columns, and each row as the text of a JSON array.
 
-        This is faster than `rows`: the sqlite3 module releases the GIL at each value,
-        and here a row is a single value.
+        This is faster than `rows`. The sqlite3 module releases the GIL at each value,
+        and here each row is a single value.
         """
-        columns, packing = self._packings.get(id(query)) or self._pack(query)
+        packed = self._packed_queries.get(id(query)) or self._pack(query)
+        columns, packed_query = packed
         with self.borrow_connection(), as_peewee_errors:
-            _, cursor = self.execute(packing, values)
+            _, cursor = self.execute(packed_query, values)
             texts = [text for (text,) in cursor.fetchall()]
         return columns, texts
 
@@ -116,8 +117,8 @@ class Database:
     def get_or_fail(self, query: Typed[T], name: str, /, **values: Unpack[Values]) -> T:
         """Returns the first row of the query.
 
-        Raises CommandError with the message "there is no NAME" if there is no row.
-        `name` is the NAME in this message.
+        If there is no row, raises CommandError with the message "there is no ...", which
+        ends with `name`.
         """
         row = self.get_or_none(query, **values)
         if row is None:
@@ -167,6 +168,7 @@ class Database:
             return statement.rows_of(cursor), rows
 
     def _may_queue(self) -> bool:
+        """True in a transaction of PostgreSQL."""
         return self.is_server and bool(self.connection.in_transaction())
 
     @contextmanager
@@ -191,10 +193,10 @@ class Database:
     def write_if_free(self) -> Iterator[None]:
         """Runs the block in a transaction, unless the database is busy.
 
-        Use it for data that may be lost. It waits at most SHORT_WAIT_MS for each lock.
-        Then it raises TooManyWait or another OperationalError. This error is not passed
-        on to threads that wait in `write`. On SQLite a power cut may lose the commit
-        (see `unforced`). Do not call it in a transaction.
+        Use it for data that may be lost. It waits at most SHORT_WAIT_MS for each lock,
+        then raises TooManyWait or another OperationalError. Threads that wait in `write`
+        do not fail with it. On SQLite a power cut may lose the commit (see `unforced`).
+        Do not call it in a transaction.
         """
         if self.is_server:
             with self._borrow(self._places.if_free()), self.connection.atomic():
@@ -241,7 +243,7 @@ class Database:
             self.connection.execute_sql("PRAGMA synchronous = full")
 
     def batch(self) -> AbstractContextManager[None]:
-        """On SQLite, runs all `write` blocks inside it in one transaction.
+        """On SQLite, makes all `write` blocks inside this block one transaction.
 
         On PostgreSQL it does nothing, and each `write` commits separately: two
         transactions that lock many rows could deadlock.
@@ -268,6 +270,7 @@ class Database:
 
     @contextmanager
     def _borrow(self, place: AbstractContextManager[None]) -> Iterator[None]:
+        """Borrows a connection for this thread, once `place` lets the thread in."""
         with place:
             self.connection.connect()
             try:
@@ -289,14 +292,15 @@ class Database:
     ) -> tuple[Statement, Any]:
         """Runs the query, and returns its compiled statement and the cursor.
 
-        `kind` is the class that compiles the query. Does not call peewee's own
-        `execute`, because that takes time for logging.
+        `kind` is the class that compiles the query. peewee's own `execute` is not used,
+        because it takes time for logging.
         """
         statement = self._compiled(query, kind)
         cursor = self.connection.run(statement.sql, statement.arguments(values))
         return statement, cursor
 
     def _compiled(self, query: Any, kind: type[Statement] = Statement) -> Statement:
+        """Returns the query's compiled statement, which is made at its first use."""
         key = (kind, id(query))
         statement = self._statements.get(key)
         if statement is None:
@@ -306,14 +310,17 @@ class Database:
         return statement
 
     def _pack(self, query: Select) -> tuple[tuple[str, ...], Select]:
-        """Returns the names of the query's columns, and the query that `json_rows` runs."""
+        """Returns the names of the query's columns, and the query that `json_rows` runs.
+
+        That query packs each row into the text of one JSON array.
+        """
         fields = query.selected_columns
-        array = fn.json_array
+        to_array = fn.json_array
         if self.is_server:
-            array = fn.json_build_array
-        packing = query.select(array(*fields).cast("TEXT"))
+            to_array = fn.json_build_array
+        packed_query = query.select(to_array(*fields).cast("TEXT"))
         names = tuple(field.name for field in fields)
-        return self._packings.setdefault(id(query), (names, packing))
+        return self._packed_queries.setdefault(id(query), (names, packed_query))
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -329,10 +336,11 @@ def place_of(url: str) -> str:
     It is the path of the SQLite file, or "NAME on HOST" for PostgreSQL.
     """
     path = sqlite_path(url)
-    parts = urlsplit(url)
     if path:
         return str(path.absolute())
-    return f"{parts.path[1:]} on {parts.hostname}"
+    parts = urlsplit(url)
+    name = parts.path.removeprefix("/")
+    return f"{name} on {parts.hostname}"
 
 
 def open_database(url: str) -> Database:

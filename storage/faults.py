@@ -33,17 +33,17 @@ _STATES = {"25006", "55P03"}
 
 
 def is_outside(error: Exception) -> bool:
-    """True if the environment caused the database error, and not a bug of this program.
+    """True if the environment caused the database error, not a bug of this program.
 
-    Then a traceback would not help, and callers log none.
+    Callers then log no traceback, because it would not help.
     """
     if not isinstance(error, PeeweeException):
         return False
     original = getattr(error, "orig", None)
     if isinstance(original, sqlite3.Error):
-        code = getattr(original, "sqlite_errorcode", 0)
-        return code & 0xFF in _SQLITE_CODES  # the low byte is the primary result code
-    if state := getattr(original, "sqlstate", None):
+        return _sqlite_code(original) in _SQLITE_CODES
+    state = getattr(original, "sqlstate", None)
+    if state:
         return state in _STATES or state.startswith(_CLASSES)
     # without a SQLSTATE the server could not be reached
     return isinstance(error, OperationalError | InterfaceError)
@@ -52,4 +52,10 @@ def is_outside(error: Exception) -> bool:
 def is_locked(error: BaseException | None) -> bool:
     """True if SQLite gave up waiting for a lock of another process (SQLITE_BUSY)."""
     original = getattr(error, "orig", None)
-    return getattr(original, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+    return _sqlite_code(original) == sqlite3.SQLITE_BUSY
+
+
+def _sqlite_code(error: object) -> int:
+    """Returns SQLite's primary result code of an error: the low byte of its code."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF

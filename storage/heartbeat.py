@@ -28,10 +28,11 @@ USUAL_SILENCE_S = 60
 # The ids of connections that have a heartbeat: a thread may take several locks with one.
 _beating: set[int] = set()
 
-# Whether the transaction has lasted so many seconds; false outside of one.
+# True if the transaction has lasted the given number of seconds. Outside of a transaction now() is
+# the time at which this statement came, so the result is false.
 _IS_OLD = "SELECT clock_timestamp() - now() >= make_interval(secs => {})"
-# A session is silent if it waits for a statement, also for the next one of a pipeline. One that
-# copies rows from its client may wait for those.
+# A session is silent if it waits for a statement, even for the next one of a pipeline. A session
+# that copies rows from its client (COPY) may wait for rows, and is not silent then.
 _END_SILENT = """
 SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND granted AND datname = current_database()
@@ -44,10 +45,10 @@ AND clock_timestamp() - state_change > make_interval(secs =>
 
 @contextmanager
 def heartbeat(connection: Any) -> Iterator[None]:
-    """Sends a short statement on this psycopg connection every BEAT_S seconds.
+    """During the block, sends a short statement on this connection every BEAT_S seconds.
 
-    It does so during the block, while no other statement runs. Does nothing if the
-    connection has a heartbeat already.
+    Sends none while another statement runs. Does nothing if the connection, which is
+    psycopg's, has a heartbeat already.
     """
     if id(connection) in _beating:
         yield
@@ -65,17 +66,22 @@ def heartbeat(connection: Any) -> Iterator[None]:
 
 
 def _beat(connection: Any, over: threading.Event) -> None:
-    is_old = False
+    """Sends the heartbeat's statement again and again until `over` is set.
+
+    Pauses during a transaction that has lasted MOST_TRANSACTION_S.
+    """
+    is_transaction_old = False
     while not over.wait(BEAT_S) and not connection.closed:
-        if is_old and connection.info.transaction_status.name != "IDLE":
+        is_in_transaction = connection.info.transaction_status.name != "IDLE"
+        if is_transaction_old and is_in_transaction:
             continue
         # A PeeweeException says that the session has ended.
         with suppress(PeeweeException), as_peewee_errors:
-            is_old = _is_transaction_old(connection)
+            is_transaction_old = _is_transaction_old(connection)
 
 
 def _is_transaction_old(connection: Any) -> bool:
-    """Sends the heartbeat's statement: has the transaction lasted MOST_TRANSACTION_S?
+    """Sends the heartbeat's statement. True if the transaction is MOST_TRANSACTION_S old.
 
     Sends nothing and returns False while the connection is busy. Holds psycopg's lock
     from the check of the connection to the response. Otherwise the other thread could
@@ -85,12 +91,12 @@ def _is_transaction_old(connection: Any) -> bool:
         if not _is_silent(connection):
             return False
         statement = _IS_OLD.format(MOST_TRANSACTION_S)
-        answer = connection.pgconn.exec_(statement.encode())
-    return bool(answer.ntuples and answer.get_value(0, 0) == b"t")
+        result = connection.pgconn.exec_(statement.encode())
+    return bool(result.ntuples and result.get_value(0, 0) == b"t")
 
 
 def _is_silent(connection: Any) -> bool:
-    """True if no statement runs, and none of the transaction has failed."""
+    """True if no statement runs on the connection, and its transaction has not failed."""
     transaction = connection.info.transaction_status.name
     is_pipelining = connection.info.pipeline_status.name != "OFF"
     return transaction in ("IDLE", "INTRANS") and not is_pipelining
@@ -101,8 +107,9 @@ def end_silent_holder(db: Database, number: int) -> bool:
 
     A process counts as frozen if its session has sent nothing for SILENCE_S seconds. In
     a transaction older than MOST_TRANSACTION_S the limit is USUAL_SILENCE_S. Returns
-    True if the session is ended: its transaction is rolled back, and its locks are
+    True if a session was ended: its transaction is rolled back, and its locks are
     released.
     """
-    limits = (number, MOST_TRANSACTION_S, USUAL_SILENCE_S, SILENCE_S)
-    return db.connection.execute_sql(_END_SILENT, limits).fetchone() is not None
+    parameters = (number, MOST_TRANSACTION_S, USUAL_SILENCE_S, SILENCE_S)
+    ended_session = db.connection.execute_sql(_END_SILENT, parameters).fetchone()
+    return ended_session is not None

@@ -22,8 +22,8 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
 
     With `wait`, waits until the lock is free. The lock is a file lock (SQLite) or an
     advisory lock (PostgreSQL), so it is released when its process ends. On PostgreSQL
-    it is also taken from a frozen process, whose transaction is rolled back. Raises
-    DatabaseNotReady if a connection to PostgreSQL goes through a pooler.
+    it is also taken away from a frozen process, whose transaction is rolled back.
+    Raises DatabaseNotReady if the connection to PostgreSQL goes through a pooler.
     """
     path = sqlite_path(url)
     if path:
@@ -70,17 +70,20 @@ def _advisory_lock(db: Database, name: str, wait: bool) -> Iterator[bool]:
             with heartbeat(db.connection.connection()):
                 yield True
         finally:
-            _ask(db, "pg_advisory_unlock", number)
+            _call(db, "pg_advisory_unlock", number)
 
 
 def _take(db: Database, number: int) -> bool:
-    """Takes the advisory lock, if it is free or its holder is frozen."""
-    if _ask(db, "pg_try_advisory_lock", number):
+    """Takes the advisory lock if it is free, or if the process that holds it is frozen.
+
+    Returns True if the lock was taken.
+    """
+    if _call(db, "pg_try_advisory_lock", number):
         return True
     if not end_silent_holder(db, number):
         return False
     time.sleep(_AGAIN_S)  # the session ends soon after it was told to
-    return _ask(db, "pg_try_advisory_lock", number)
+    return _call(db, "pg_try_advisory_lock", number)
 
 
 def _lock_file(path: Path, name: str) -> int:
@@ -95,15 +98,17 @@ def _lock_file(path: Path, name: str) -> int:
         descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         return os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
-    if os.geteuid() == 0:
-        database = path
+    is_root = os.geteuid() == 0
+    if is_root:
+        owned = path
         if not path.exists():  # during a restore
-            database = path.parent
-        owner = database.stat()
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+            owned = path.parent
+        status = owned.stat()
+        os.fchown(descriptor, status.st_uid, status.st_gid)
     return descriptor
 
 
-def _ask(db: Database, function: str, number: int) -> bool:
+def _call(db: Database, function: str, number: int) -> bool:
+    """Calls a function of PostgreSQL for the advisory lock `number`; returns its result."""
     row = db.connection.execute_sql(f"SELECT {function}(%s)", (number,)).fetchone()  # noqa: S608
     return bool(row[0])

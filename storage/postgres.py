@@ -41,7 +41,7 @@ NETWORK = {
 
 
 class _Queue(threading.local):
-    """The statements of one thread that are not sent yet: cursor, SQL and parameters."""
+    """The queued statements of each thread, as tuples of cursor, SQL and parameters."""
 
     def __init__(self) -> None:
         self.statements: list[tuple[Any, str, Sequence[Any]]] = []
@@ -52,9 +52,10 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
 
     A statement whose result nobody waits for, such as BEGIN, is queued. It is sent
     together with the next statement in one network round trip (psycopg's pipeline
-    mode). If a queued statement fails, the server skips the rest, and the statement
-    that sent the queue raises the error. After that no statement is prepared on this
-    connection (PREPARE), and the pool closes the connection instead of reusing it.
+    mode). If a queued statement fails, the server skips those after it, and the
+    statement that sent the queue raises the error. From then on no statement is
+    prepared (PREPARE) on this connection, and the pool closes the connection instead of
+    reusing it.
 
     `is_pooled` is True if an external pooler in transaction mode (such as PgBouncer) is
     between this program and the server.
@@ -67,8 +68,8 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._asked = threading.local()  # the time when each thread called `connect`
-        self._failed_s = -math.inf
+        self._asked = threading.local()  # `at_s`: when each thread called `connect`
+        self._failed_s = -math.inf  # the monotonic time when connecting last failed
         self._queue = _Queue()
 
     def queue(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
@@ -124,6 +125,7 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
             return self.run(sql, params or ())
 
     def begin(self, isolation_level: str | None = None) -> None:
+        """Queues BEGIN, so that it is sent with the transaction's first statement."""
         statement = BEGIN
         if isolation_level:
             statement += f" ISOLATION LEVEL {isolation_level}"
@@ -131,7 +133,8 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
 
     def commit(self) -> None:
         """Commits. Sends nothing if the transaction ran no statement."""
-        if self._has_begun() or len(self._queue.statements) > 1:
+        queues_more_than_begin = len(self._queue.statements) > 1
+        if self._has_begun() or queues_more_than_begin:
             self.execute_sql("COMMIT")
         self._queue.statements = []
 
@@ -144,7 +147,10 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
     def _has_begun(self) -> bool:
         """True if the transaction's BEGIN was sent."""
         queued = self._queue.statements
-        return not queued or not queued[0][1].startswith(BEGIN)
+        if not queued:
+            return True
+        _cursor, first_sql, _parameters = queued[0]
+        return not first_sql.startswith(BEGIN)
 
     def connect(self, reuse_if_open: bool = False) -> bool:
         """Borrows a connection, and waits if all are in use.
@@ -166,7 +172,8 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         Otherwise each thread would wait for its own time-out, one after the other,
         while the server is unreachable.
         """
-        if not self._connections and self._asked.at_s <= self._failed_s:
+        has_idle_connection = bool(self._connections)
+        if not has_idle_connection and self._asked.at_s <= self._failed_s:
             raise OperationalError("the server could not be reached a moment ago")
         try:
             return super()._connect()
@@ -185,14 +192,15 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
     def _is_closed(self, conn: Any) -> bool:
         """True if the server has closed the connection; this end is then closed too.
 
-        An idle connection becomes readable only when the server closes it. poll() tells
-        that without a network round trip, which matters since this runs before every
-        statement.
+        An idle connection becomes readable only when the server closes it. poll() shows
+        this without a network round trip. That matters, because this method runs before
+        every statement.
         """
         if not conn.closed:
             poll = select.poll()
             poll.register(conn.fileno(), select.POLLIN)
-            if not poll.poll(0):
+            is_readable = poll.poll(0)
+            if not is_readable:
                 return False
         self._close_raw(conn)
         return True
@@ -201,8 +209,8 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
 def open_pool(url: str) -> Pool:
     """Returns a connection pool for a `postgresql://` URL. The first query connects.
 
-    The URL may have libpq's parameters. They override the defaults in NETWORK, except
-    that the settings in SESSION override those in the URL's `options`.
+    The URL may have libpq's parameters, which override the defaults in NETWORK. If it
+    has `options`, the settings in SESSION override those in the `options`.
 
     The parameter `pooler=transaction` is this program's own. Statements are then not
     prepared, and the operator must set the SESSION settings on the database role.
@@ -216,23 +224,22 @@ def open_pool(url: str) -> Pool:
         )
     # psycopg's warnings only say that it skipped a statement after a failed one.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
-    place, _, query = url.partition("?")
+    address, _, query = url.partition("?")
     # in this URL a plus sign is not a space
     parameters = dict(parse_qsl(query.replace("+", "%2B")))
     options = parameters.pop("options", "")
     is_pooled = parameters.pop("pooler", "") == "transaction"
+    connect_options: dict[str, Any] = {"options": f"{options} {SESSION}"}
     if is_pooled:
-        settings: dict[str, Any] = {"prepare_threshold": None}
-    else:
-        settings = {"options": f"{options} {SESSION}"}
-    for name, value in NETWORK.items():
-        settings[name] = parameters.get(name, value)
+        connect_options = {"prepare_threshold": None}
+    for name, default in NETWORK.items():
+        connect_options[name] = parameters.get(name, default)
     pool = Pool(
-        f"{place}?{urlencode(parameters, quote_via=quote)}",
+        f"{address}?{urlencode(parameters, quote_via=quote)}",
         max_connections=CONNECTIONS,
         timeout=WAIT_S,
         autoconnect=False,
-        **settings,
+        **connect_options,
     )
     pool.is_pooled = is_pooled
     return pool

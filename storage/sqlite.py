@@ -20,8 +20,8 @@ MAX_VALUE_BYTES = 2**26
 class Sqlite(SqliteDatabase):
     """peewee's SqliteDatabase, with better error handling on a full or damaged disk."""
 
-    # Queries use PostgreSQL's operators for byte-wise comparison of texts, for which there are
-    # text_pattern_ops indexes. SQLite's usual operators compare byte by byte.
+    # Queries use the operators with which PostgreSQL compares texts byte by byte (its indexes with
+    # text_pattern_ops serve them). SQLite's usual operators do the same.
     operations = SqliteDatabase.operations | {"~>=~": ">=", "~<~": "<"}
 
     def run(self, sql: str, parameters: Sequence[Any]) -> sqlite3.Cursor:
@@ -45,16 +45,16 @@ class Sqlite(SqliteDatabase):
 
         If the rollback fails too, raises the first error, not the rollback's.
         """
-        failed: OperationalError | None = None
+        first_error: OperationalError | None = None
         try:
             with super().atomic(*args, **kwargs):
                 try:
                     yield
                 except OperationalError as error:
-                    failed = error
+                    first_error = error
                     raise
         except OperationalError as error:
-            raise failed or error from None
+            raise first_error or error from None
 
 
 def limit_values(connection: sqlite3.Connection) -> None:

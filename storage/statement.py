@@ -23,9 +23,9 @@ class Typed(Protocol[T_co]):
 
     For mypy a row is an instance of the model or shape, so that a misspelled column is
     an error. At run time a row is a named tuple of the selected columns, for two
-    reasons. It is fast: a named tuple takes a sixth of a microsecond, a dict 1.5 and a
-    model instance 8. And it has no value for a column that was not selected; a model
-    instance would have None.
+    reasons. A named tuple is fast: it takes a sixth of a microsecond, a dict 1.5 and a
+    model instance 8. And reading a column that was not selected is an error; a model
+    instance would return None.
     """
 
     def __iter__(self) -> Iterator[T_co]: ...
@@ -43,11 +43,11 @@ class TypedSelect(Select, Generic[T]):
 
 
 def rows_as(shape: type[T], query: Query) -> TypedSelect[T]:
-    """Returns the query with `shape` as the type of its rows, for mypy.
+    """Returns a copy of the query for which mypy takes `shape` as the type of a row.
 
-    Queries derived from it have the same row type. A shape is a NamedTuple, a model, a
-    subclass of a model that annotates more columns, or `tuple[...]`. At run time the
-    row's fields have the names of the selected columns.
+    Queries derived from the copy have the same row type. A shape is a NamedTuple, a
+    model, a subclass of a model that annotates more columns, or `tuple[...]`. At run
+    time the row's fields have the names of the selected columns.
     """
     copy = cast(TypedSelect[T], query.clone())
     copy.shape = shape
@@ -55,10 +55,14 @@ def rows_as(shape: type[T], query: Query) -> TypedSelect[T]:
 
 
 def blank(model: type[M], **values: Unpack[Values]) -> M:
-    """Returns a row of the model that is not stored: `values`, and None elsewhere."""
+    """Returns a row of the model that is not stored.
+
+    Its columns have the `values`; those without a value are None.
+    """
     names = [field.name for field in model._meta.sorted_fields]
-    empty = _maker(names)([None] * len(names))
-    return replace(cast(M, empty), **values)
+    make_row = _row_maker(names)
+    empty_row = cast(M, make_row([None] * len(names)))
+    return replace(empty_row, **values)
 
 
 def as_dict(row: object) -> dict[str, Any]:
@@ -79,6 +83,8 @@ class Slot(str):
 
 
 class _InQuery(Value):
+    """A parameter's value as peewee sees it: its name, which is a Slot."""
+
     def __sql__(self, ctx: Any) -> Any:
         if ctx.state.each:  # in a statement of storage/at_once.py
             return ctx.literal(f'given."{self.value}"')
@@ -116,11 +122,11 @@ def required_columns(model: type[Model]) -> dict[Field, Value]:
 
 
 def count_of(query: Any, most: int) -> Select:
-    """Returns a SELECT that counts the query's rows, and stops at `most`."""
+    """Returns a SELECT that counts the query's rows, and stops counting at `most`."""
     return Select([query.limit(most).alias("counted")], [fn.COUNT(SQL("*"))])
 
 
-def _maker(names: Sequence[str]) -> Callable[[Any], Any]:
+def _row_maker(names: Sequence[str]) -> Callable[[Any], Any]:
     """Returns the function that makes a row from a tuple: a named tuple's `_make`."""
     make: Callable[[Any], Any] = namedtuple("Row", names, rename=True)._make  # type: ignore[attr-defined]
     return make
@@ -134,19 +140,21 @@ class Statement:
         if isinstance(query, Select) and not connection.for_update:
             query = query.for_update(False)  # SQLite locks the whole file instead
         self.sql, self.parameters = connection.get_sql_context().sql(query).query()
-        self.row: Callable[[Any], Any] | None = None
+        # known after the first run, which tells the names of the columns
+        self._make_row: Callable[[Any], Any] | None = None
 
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
         """Returns the SQL parameters in order. Raises KeyError if one has no value."""
         arguments = []
-        for parameter in self.parameters:
-            if isinstance(parameter, Slot):
-                parameter = values[parameter]
-            arguments.append(parameter)
+        for argument in self.parameters:
+            if isinstance(argument, Slot):
+                argument = values[argument]
+            arguments.append(argument)
         return arguments
 
     def rows_of(self, cursor: Any) -> list[Any]:
         """Returns all rows of the cursor, as named tuples."""
-        if self.row is None:
-            self.row = _maker([column[0] for column in cursor.description])
-        return list(map(self.row, cursor.fetchall()))
+        if self._make_row is None:
+            names = [column[0] for column in cursor.description]  # PEP 249
+            self._make_row = _row_maker(names)
+        return list(map(self._make_row, cursor.fetchall()))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 # The first file creates the schema; each later one changes it. Their names begin with a number.
 STEPS = Path(__file__).parent / "schema"
-# Replacements that turn the files' PostgreSQL statements into SQLite's. A STRICT table refuses a
+# Patterns in PostgreSQL's statements, and their replacements for SQLite. A STRICT table refuses a
 # value of another type, as PostgreSQL does.
 _FOR_SQLITE = {
     r"BIGINT": "INTEGER",
@@ -28,24 +28,34 @@ def steps(folder: Path = STEPS) -> list[Path]:
 
 
 def statements(step: Path, is_server: bool) -> list[str]:
-    """Returns the file's SQL statements without comments, for PostgreSQL or SQLite."""
+    """Returns the SQL statements of a schema file, for PostgreSQL or for SQLite.
+
+    Comments are left out.
+    """
     text = step.read_text(encoding="utf-8")
     if not is_server:
-        text = text.partition(_ONLY_SERVERS)[0]
-    text = re.sub(r"\s*--.*", "", text)
-    texts = re.split(r";$", text, flags=re.MULTILINE)
-    parts = list(filter(None, map(str.strip, texts)))
+        # what only PostgreSQL needs stands at the end of the file
+        text, _, _ = text.partition(_ONLY_SERVERS)
+    without_comments = re.sub(r"\s*--.*", "", text)
+    parts = re.split(r";$", without_comments, flags=re.MULTILINE)
+    texts = list(filter(None, map(str.strip, parts)))
     if is_server:
-        return parts
-    for word, sqlites in _FOR_SQLITE.items():
-        parts = [re.sub(word, sqlites, part) for part in parts]
-    return parts
+        return texts
+    return [_for_sqlite(statement) for statement in texts]
+
+
+def _for_sqlite(statement: str) -> str:
+    """Returns a statement of PostgreSQL in SQLite's words."""
+    for pattern, replacement in _FOR_SQLITE.items():
+        statement = re.sub(pattern, replacement, statement)
+    return statement
 
 
 def hash_of(step: Path) -> str:
-    """Returns the SHA-256 of a file's statements, in hex. It is the same for both databases.
+    """Returns the SHA-256 of a schema file's statements, in hex.
 
-    The statements are hashed in PostgreSQL's form.
+    It is the same for both databases, because the statements are hashed in PostgreSQL's
+    form.
     """
     text = "\n".join(statements(step, is_server=True))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -53,9 +63,9 @@ def hash_of(step: Path) -> str:
 
 @cache
 def hash_of_steps(folder: Path, number: int) -> str:
-    """Returns the SHA-256 of the first `number` files, in hex.
+    """Returns one SHA-256 of the first `number` schema files in `folder`, in hex.
 
-    It is the hash of the files' hashes, one on a line.
+    It is the hash of a text that has the hash of each file on a line.
     """
     first_steps = steps(folder)[:number]
     lines = "\n".join(map(hash_of, first_steps))

@@ -22,7 +22,7 @@ REMEDY = (
     "look at BLOCKTILL_DATABASE_URL; or run `blocktill migrate` to make a new one, or"
     " `blocktill restore FILE` to bring back a backup"
 )
-UNKNOWN = 0  # the version of a database that has tables but not the table `schema_step`
+UNKNOWN = 0  # the version of a database that has tables, but none of this program's
 # The version of a database that a checkout from before 0.4.0 made, with other steps.
 OLDER = -1
 MARK = "SELECT * FROM schema_step"  # the table has one row; in 0.3.0 it had no hash
@@ -38,9 +38,10 @@ OLDER_REMEDY = (
 def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
     """Runs the steps (migrations) of `folder` that the database lacks, under a lock.
 
-    Returns their names in order. Creates a missing SQLite file. Raises DatabaseNotReady
-    if the database is newer, was made by an early version with other steps or by another
-    program, belongs to another network, or is a PostgreSQL database without UTF-8.
+    Returns the names of these steps in order. Creates a missing SQLite file. Raises
+    DatabaseNotReady if the database is newer, was made by an early version with other
+    steps or by another program, belongs to another network, or is a PostgreSQL database
+    without UTF-8.
     """
     path = sqlite_path(url)
     if path:
@@ -54,13 +55,13 @@ def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
             refuse_foreign(current, len(all_steps), place_of(url))
             claim_network(db, network)
         steps_run = current or 0
-        missing = all_steps[steps_run:]
-        for number, step in enumerate(missing, steps_run + 1):
+        missing_steps = all_steps[steps_run:]
+        for number, step in enumerate(missing_steps, start=steps_run + 1):
             sha256 = hash_of_steps(folder, number)
             _run(db, step, number, sha256)
-        claim_network(db, network)
+        claim_network(db, network)  # a new database has its tables only now
     db.close()
-    return [step.stem for step in missing]
+    return [step.stem for step in missing_steps]
 
 
 def _run(db: Database, step: Path, number: int, sha256: str) -> None:
@@ -85,10 +86,10 @@ def _lock_tables(db: Database) -> None:
 
 
 def version(db: Database, folder: Path = STEPS) -> int | None:
-    """Returns the number of steps (migrations) run; None if the database is empty.
+    """Returns the number of steps (migrations) that were run in the database.
 
-    Returns OLDER if an early version of this program with other steps made its tables,
-    and UNKNOWN if no version did.
+    Returns None if it has no tables, OLDER if an early version of this program with
+    other steps made them, and UNKNOWN if this program did not make them.
     """
     with db.borrow_connection(), as_peewee_errors:
         tables = db.connection.get_tables()
@@ -109,10 +110,9 @@ def version_in(mark: Sequence[Any] | None, folder: Path = STEPS) -> int:
     """
     if mark is None:
         return UNKNOWN
-    number, *hashes = mark
-    if number > len(steps(folder)):
-        return int(number)
-    if hashes != [hash_of_steps(folder, number)]:
+    number, *hashes = mark  # no hash in 0.3.0, later one
+    is_newer = number > len(steps(folder))
+    if not is_newer and hashes != [hash_of_steps(folder, number)]:
         return OLDER
     return int(number)
 
@@ -136,12 +136,17 @@ def open_ready(url: str, network: str) -> Database:
 
 
 def refuse_missing(url: str) -> None:
-    """Raises DatabaseNotReady if the SQLite file is missing or has no bytes."""
+    """Raises DatabaseNotReady if the SQLite file is missing or has no bytes.
+
+    Does nothing for PostgreSQL.
+    """
     path = sqlite_path(url)
-    if path and not path.exists():
+    if path is None:
+        return
+    if not path.exists():
         raise DatabaseNotReady(f"there is no database at {place_of(url)}: {REMEDY}")
     # checked before the file is opened, because opening would write to it
-    if path and path.stat().st_size == 0:
+    if path.stat().st_size == 0:
         raise DatabaseNotReady(f"the file {place_of(url)} is empty: {REMEDY}")
 
 

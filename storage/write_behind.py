@@ -23,9 +23,8 @@ MAX_SUBJECTS = 10_000
 class Notes(BackgroundWriter):
     """Collects timestamps in memory. A thread writes them, at most once a second.
 
-    Each timestamp is written by a query with the parameters `id` and `at`. A crash
-    loses at most the last timestamps. That is harmless, since they are only precise to
-    a minute.
+    Each timestamp is written by a query with the parameters `id` and `at`. A crash may
+    lose the last timestamps. That is harmless, since they are only precise to a minute.
     """
 
     def __init__(self, db: Database) -> None:

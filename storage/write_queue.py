@@ -20,7 +20,7 @@ class TooManyWait(OperationalError):
 
 
 class Places:
-    """A context manager that at most PLACES threads can be in at the same time.
+    """A context manager for at most PLACES threads at the same time.
 
     If all places are taken, a thread waits PATIENCE_S seconds for one, then raises
     TooManyWait. From then on further threads raise it at once, until a thread leaves.
@@ -64,6 +64,7 @@ class WriteQueue:
     def __init__(self) -> None:
         self._places = Places()
         self._lock = threading.RLock()
+        # The monotonic time when another process last held the file's lock for too long.
         self._failed_s = -math.inf
 
     def __enter__(self) -> None:
@@ -72,7 +73,8 @@ class WriteQueue:
         asked_s = time.monotonic()
         with self._places:
             self._lock.acquire()
-        if asked_s <= self._failed_s:
+        failed_meanwhile = asked_s <= self._failed_s
+        if failed_meanwhile:
             self._lock.release()
             raise OperationalError("the database was locked a moment ago")
 
