@@ -156,8 +156,8 @@ def _search_ahead(
 ) -> AddressSearch:
     """Searches for used addresses, from the merchant's address counter on.
 
-    The search ends after `unused_in_a_row` unused addresses. Raises ExplorerError if the
-    chain cannot be searched.
+    The search ends after this number of unused addresses in a row. Raises ExplorerError
+    if the chain cannot be searched.
     """
     search = AddressSearch(merchant.next_index, unused_in_a_row)
     search.find(lambda index: is_used(derive(merchant.descriptor, index, network)))

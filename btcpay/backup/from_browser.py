@@ -125,7 +125,7 @@ def put_in(
     First waits until a running check (`blocktill check`) has ended. Calls `finish` in
     the database transaction that fills the database, and returns its result. Raises
     CommandError if the backup was refused, was not examined, or was examined more than
-    ANSWER_WITHIN ago, or if the database is not empty. Then nothing is changed.
+    ANSWER_WITHIN ago, or if the database is not empty. In these cases nothing is changed.
     """
     report = pending.report()
     if report is None or report.problem:

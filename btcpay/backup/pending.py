@@ -46,7 +46,8 @@ class PendingRestore:
     """The folder of one uploaded backup.
 
     `upload` is the path of the file that the browser sends. `copy` is the path of the
-    examined copy. `id` is a random text that nobody can guess; it ends the folder's name.
+    examined copy. `id` is a random text that nobody can guess. The folder's name ends
+    with it.
     """
 
     def __init__(self, folder: Path, id: str) -> None:

@@ -32,8 +32,10 @@ def may_ask(db: Database, settings: Settings, row: Invoice, now: datetime) -> bo
     if row.status != InvoiceStatus.PAID or row.customer_email is not None:
         return False
     retention = timedelta(days=settings.email_retention_days)
-    if retention and now >= from_ms(row.finished_ms or 0) + retention:
-        return False
+    if retention:
+        erase_at = from_ms(row.finished_ms or 0) + retention
+        if now >= erase_at:
+            return False
     return has_mail(settings, db)
 
 

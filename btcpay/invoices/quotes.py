@@ -142,7 +142,8 @@ def worth_usd(amount: Decimal, price: Price | None) -> Decimal:
     """
     amount_usd = amount
     if price and price.currency != USD:
-        amount_usd = max(round_money(amount * price.usd / price.in_currency, USD), CENT)
+        exact_usd = amount * price.usd / price.in_currency
+        amount_usd = max(round_money(exact_usd, USD), CENT)
     if amount_usd > MAX_USD:
         raise TooMuch(f"the amount is worth more than {MAX_USD:,} USD")
     return amount_usd

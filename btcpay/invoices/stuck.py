@@ -16,7 +16,7 @@ class Stuck(NamedTuple):
     """How long an invoice's oldest unconfirmed payment has waited for a block.
 
     `hours` are whole hours. `feerate` is the payment's fee in satoshis per 1,000 vbytes;
-    None if no explorer has told it.
+    None if it is unknown.
     """
 
     hours: int

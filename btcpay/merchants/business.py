@@ -35,7 +35,7 @@ def checked_tax_percent(text: str) -> str | None:
     """Returns the tax rate in percent as text, such as `7.7` for the text `7,70 %`.
 
     Returns None for an empty text. Raises CommandError if the text is not a number with
-    up to three decimals, or if the rate is not above 0 and at most 100.
+    up to three decimals, if the rate is 0, or if it is above 100.
     """
     if not text.strip():
         return None

@@ -150,8 +150,8 @@ def _broken_words(text: str) -> list[str]:
 def _joined_pieces(text: str, pieces: Sequence[re.Match[str]]) -> list[str]:
     """Returns the first two pieces joined, the first three joined, and so on.
 
-    Stops at a piece that does not follow the one before it after blanks alone, and at a
-    length above that of any key. Leaves out texts that are shorter than any key.
+    Stops at a piece that more than blanks separate from the piece before it, and at a
+    text that is longer than any key. Leaves out texts that are shorter than any key.
     """
     words: list[str] = []
     joined = pieces[0].group()

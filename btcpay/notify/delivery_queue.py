@@ -163,9 +163,9 @@ class DeliveryQueue:
         """Updates the queue after an attempt.
 
         - If the receiver is up, the queue may make several attempts at the same time. If
-          it was only testing the receiver, all waiting deliveries are loaded.
-        - If the receiver is not up, the queue ends, unless other deliveries may be
-          accepted.
+          the queue was only testing the receiver, all waiting deliveries are loaded.
+        - If the receiver is not up, the queue sends nothing more in this run, unless the
+          receiver may accept other deliveries.
 
         `is_disabled` is True if this attempt has disabled the receiver.
         """

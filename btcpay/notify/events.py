@@ -1,4 +1,4 @@
-"""Public events: numbered without gaps, each with its resource as it was at that time.
+"""Public events: numbered without gaps, each with its resource as it was at the event.
 
 The resource is the object that the event is about: an invoice, a payment or a payment
 link, as in the API.
@@ -52,6 +52,7 @@ class Event:
 
     - `number`: the event's position in the sequence of all events of this service.
     - `id`: lets receivers recognise an event that is sent twice.
+    - `happened_at`: the time of the event in ISO 8601.
     - `data`: the resource as it was at the time of the event.
     - `is_test`: True for a made-up event that tests a receiver. Its JSON has
       `"test": true`.

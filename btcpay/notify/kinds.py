@@ -17,8 +17,8 @@ from storage.statement import Typed
 class Kind(StrEnum):
     """A kind of event, such as `invoice.paid`, with its meaning.
 
-    The part of its name before the dot names the resource: the object that the event is
-    about.
+    The first half of its name, before the dot, names the resource: the object that the
+    event is about.
     """
 
     meaning: str

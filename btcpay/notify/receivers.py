@@ -33,7 +33,7 @@ class NoRoom(CommandError):
 
 
 def find(db: Database, receiver_id: str) -> Receiver:
-    """Returns the row of a receiver that is no mailbox, with its secret.
+    """Returns the row of a receiver, with its secret.
 
     Raises CommandError if there is no such receiver, or if it is a mailbox.
     """
@@ -166,7 +166,7 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
 
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
-    """Makes the given-up deliveries to the receiver due now. Returns their number.
+    """Schedules the receiver's given-up deliveries to be sent at once. Returns their number.
 
     Also enables the receiver if it was disabled. If its transport sets
     `drops_overtaken`, leaves out each delivery for which the receiver has accepted a
@@ -182,7 +182,7 @@ def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
-    """Makes all waiting and given-up deliveries to the receiver due now.
+    """Schedules the receiver's waiting and given-up deliveries to be sent at once.
 
     Returns their number. The next run of the outbox sends them. Also enables the
     receiver if it was disabled. Raises CommandError if there is no such receiver.
@@ -195,29 +195,29 @@ def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def resend(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:
-    """Makes an event due to be sent to the receiver again now, with the same id.
+    """Schedules an event to be sent to the receiver again at once, with the same id.
 
-    This is possible even if the receiver has accepted the event. Also enables the
-    receiver if it was disabled. Raises CommandError if there is no such webhook or
-    command, or if the event was never meant for this receiver.
+    The receiver may have accepted the event before. Also enables the receiver if it was
+    disabled. Raises CommandError if there is no such webhook or command, or if the event
+    was never meant for this receiver.
     """
     find_own(db, receiver_id)
     with db.write():
-        count = db.run(
+        has_delivery = db.run(
             deliveries.AGAIN,
             receiver_id=receiver_id,
             about=event_id,
             at=to_ms(now),
         )
-        if count != 1:
+        if not has_delivery:
             raise CommandError(f"{receiver_id} has no delivery of {event_id!r}")
         db.run(receivers.ENABLE, id=receiver_id)
 
 
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
-    """Makes the events after the one with this number due to be sent again now.
+    """Schedules the events with a number above `number` to be sent again at once.
 
-    These are all later events of a kind that the receiver wants, even if it has accepted
+    These are all such events of a kind that the receiver wants, even if it has accepted
     them. Returns how many they are. Also enables the receiver if it was disabled. Raises
     CommandError if there is no such webhook or command.
     """
@@ -242,7 +242,7 @@ def _send_again(
     event: PublicEvent,
     now: datetime,
 ) -> None:
-    """Makes the event's delivery due now, and adds the delivery if there is none yet."""
+    """Schedules the event's delivery for now, and adds the delivery if there is none yet."""
     has_delivery = db.run(
         deliveries.AGAIN,
         receiver_id=receiver.id,

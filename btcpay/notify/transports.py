@@ -45,7 +45,8 @@ def sign(secret: str, id: str, timestamp_s: int, body: bytes) -> str:
     """
     key = base64.b64decode(secret.removeprefix(PREFIX))
     content = f"{id}.{timestamp_s}.".encode() + body
-    return "v1," + base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
+    mac = hmac.digest(key, content, hashlib.sha256)
+    return "v1," + base64.b64encode(mac).decode()
 
 
 def headers(

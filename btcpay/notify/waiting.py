@@ -22,7 +22,7 @@ def fill(db: Database, queue: DeliveryQueue, now: datetime) -> None:
       waiting deliveries, the oldest first.
     - If the receiver was not failing, adds the deliveries that are due.
 
-    It adds at most PAGE deliveries of each receiver.
+    Adds at most PAGE deliveries of each receiver.
     """
     queue.may_have_more = False
     if queue.is_failing:

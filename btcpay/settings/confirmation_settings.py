@@ -47,7 +47,7 @@ def confirmations(text: str) -> Confirmations:
         has_amount = match["from_usd"] is not None
         is_first = not steps
         require(1 <= count <= MOST_CONFIRMATIONS)
-        require(has_amount != is_first)
+        require(has_amount != is_first)  # the first has none, each other has one
         steps.append((Decimal(match["from_usd"] or 0), count))
     amounts = [from_usd for from_usd, _count in steps]
     is_increasing = amounts == sorted(set(amounts))

@@ -87,8 +87,8 @@ def fill(environ: MutableMapping[str, str]) -> None:
     """Adds the variables of the settings file that the environment does not set.
 
     NAME and NAME_FILE belong to the same setting: if the environment sets one of them,
-    both are ignored in the file. Raises SettingsError if the file cannot be read, or has
-    an invalid line.
+    the file's values of both are ignored. Raises SettingsError if the file cannot be
+    read, or has an invalid line.
     """
     # The file may have both NAME and NAME_FILE, so what it adds must not count as set.
     environ_before = dict(environ)

@@ -47,9 +47,10 @@ def derive(
 
 
 def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:
-    """Returns a dataclass field with this default, as text, and this parser.
+    """Returns a dataclass field with this default and this parser.
 
-    `more` are the arguments `may_be_empty` and `is_secret` of `derive`.
+    `default` is a text that the parser accepts. `more` are the arguments `may_be_empty`
+    and `is_secret` of `derive`.
     """
     return derive(lambda _above: (default, parser), **more)
 
@@ -217,7 +218,7 @@ def _contradictions(above: SimpleNamespace) -> Iterator[str]:
 
 
 def _contradictions_of_peers(above: SimpleNamespace) -> Iterator[str]:
-    """Yields an error if the peers do not fit the proxy, and one if not the network."""
+    """Yields an error if the peers do not fit the proxy, or do not fit the network."""
     is_auto = above.peers == (AUTO,)
     hosts = [host_and_port(place)[0] for place in above.peers if not is_auto]
     may_be_far = is_auto or not all(map(is_near, hosts))
@@ -229,7 +230,7 @@ def _contradictions_of_peers(above: SimpleNamespace) -> Iterator[str]:
 
 
 def _is_onion(source: str | PriceSource) -> bool:
-    """True if the source, a URL or `host:port` or a ticker, has a .onion name."""
+    """True if the host is a .onion name. `source` is a URL, `host:port` or a ticker."""
     if isinstance(source, PriceSource):
         source = source.url
     return _ONION.match(source) is not None

@@ -188,7 +188,7 @@ def _unusual_steps(descriptor: Descriptor) -> list[str]:
 
 
 def _unusual_origins(descriptor: Descriptor) -> list[str]:
-    """Returns notes on keys whose path before them is that of another coin or depth."""
+    """Returns notes on keys whose origin is of another coin, network or depth."""
     notes = []
     for key in descriptor.keys:
         wallet_key = read_key(key.text)

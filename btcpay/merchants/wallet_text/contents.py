@@ -67,13 +67,11 @@ class Contents:
 
     - `script_type`: the script type that the person has named; None if the person has
       named none. It is used for keys whose script type the text does not give.
-    - `wallet`: where the text comes from, for example "BlueWallet's file".
     - `reasons`: each reason why something was left out, with its TextProblem.
     """
 
     network: Network
     script_type: str | None
-    wallet: str = ""
     candidates: list[Candidate] = field(default_factory=list)
     reasons: dict[str, TextProblem] = field(default_factory=dict)
 

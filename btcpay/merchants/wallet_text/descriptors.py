@@ -31,13 +31,15 @@ FUNCTIONS = frozenset(
         "multi", "sortedmulti", "multi_a", "sortedmulti_a",
     }
 )  # fmt: skip
-_CALL = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][A-Za-z_0-9]{0,20})\s{0,5}\(")
-_BRACKET = re.compile(r"[()]")
-_CHECKSUM = re.compile(r"#([^\s\"',;<>]*)")
-# A checksum. Line breaks may divide it, and it may be the end of a sentence.
-_BROKEN_CHECKSUM = re.compile(
-    r"#((?:\s{0,5}[a-z0-9]){8})(?=[.!?:)\]}]{0,3}(?:[\s\"',;<>]|$))"
+# A function's name and its opening bracket. Words before a bracket look the same.
+_CALL = re.compile(
+    r"(?<![A-Za-z0-9_])(?P<name>[A-Za-z_][A-Za-z_0-9]{0,20})(?P<blanks>\s{0,5})\("
 )
+_BRACKET = re.compile(r"[()]")
+# A checksum. Line breaks may divide it, and it may be the end of a sentence.
+_CHECKSUM = re.compile(r"#((?:\s{0,5}[a-z0-9]){8})(?=[.!?:)\]}]{0,3}(?:[\s\"',;<>]|$))")
+# The text after a # that is no checksum, perhaps since a part of it is lost.
+_OTHER_THAN_CHECKSUM = re.compile(r"#([^\s\"',;<>]*)")
 _ORIGIN = re.compile(ORIGIN)
 # The end of a descriptor, whose beginning may be lost.
 DESCRIPTOR_END = re.compile(r"/\*\s{0,5}\)")
@@ -57,7 +59,7 @@ CUT = "a descriptor in it is cut: check that all of it was copied"
 
 
 class DescriptorText(NamedTuple):
-    """A descriptor that stands at text[start:end], with its checksum.
+    """A descriptor in a text: text[start:end] is the descriptor with its checksum.
 
     `script` is the descriptor without blanks and without the checksum. `checksum` is
     None if the text has none.
@@ -81,10 +83,8 @@ def find_descriptors(text: str) -> list[DescriptorText]:
         call = _CALL.search(text, position)
         if call is None:
             return descriptors
-        name = call.group(1)
-        is_descriptor = name in FUNCTIONS
-        has_blank = call.group() != f"{name}("
-        if has_blank and not is_descriptor:
+        is_descriptor = call["name"] in FUNCTIONS
+        if call["blanks"] and not is_descriptor:
             position = call.end()  # words before a bracket, no function
             continue
         end = _closing_bracket(text, call.end())
@@ -132,12 +132,12 @@ def _closing_bracket(text: str, start: int) -> int | None:
 def _with_checksum(text: str, start: int, end: int) -> DescriptorText:
     """Returns the descriptor text[start:end], with the checksum if one follows it."""
     script = re.sub(r"\s+", "", text[start:end])
-    broken = _BROKEN_CHECKSUM.match(text, end)
-    if broken:
-        checksum = re.sub(r"\s+", "", broken.group(1))
-        return DescriptorText(start, broken.end(), script, checksum)
     match = _CHECKSUM.match(text, end)
     if match:
+        checksum = re.sub(r"\s+", "", match.group(1))
+        return DescriptorText(start, match.end(), script, checksum)
+    match = _OTHER_THAN_CHECKSUM.match(text, end)
+    if match:  # kept, so that the descriptor is refused
         return DescriptorText(start, match.end(), script, match.group(1))
     return DescriptorText(start, end, script, None)
 

@@ -23,7 +23,7 @@ FINGERPRINTS = frozenset(
 def field_of(node: Object, names: frozenset[str]) -> str:
     """Returns the text of the first field that has one of these names; "" if none has.
 
-    `names` are in lower case; the field may have upper and lower case.
+    `names` are in lower case. Upper and lower case of the object's names do not matter.
     """
     for name, value in node.items():
         if name.lower() in names and isinstance(value, str):

@@ -112,7 +112,8 @@ def _take_lone_keys(contents: Contents, trees: list[Tree]) -> None:
     says_signers = False
     for place, node in objects({"": trees}):
         keys += _keys_of(contents, place, node)
-        says_signers = says_signers or any(map(_SIGNERS.search, node))
+        has_such_field = any(_SIGNERS.search(name) for name in node)
+        says_signers = says_signers or has_such_field
     has_several_keys = len({lone.key.xpub for lone in keys}) > 1
     if says_signers and has_several_keys:
         raise TextRefused(
@@ -138,7 +139,7 @@ def _xpubs_in(text: str) -> set[str]:
 
 
 def objects(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object]]:
-    """Yields each object in a JSON value, after the path of field names that leads to it."""
+    """Yields (path of field names, object) for each object in a JSON value."""
     if isinstance(tree, dict):
         yield place, tree
         for name, value in tree.items():

@@ -32,6 +32,13 @@ from btcpay.merchants.wallet_text.multisig import (
 )
 
 _ELECTRUM_SEVERAL = re.compile(r"([0-9]{1,2})of([0-9]{1,2})")
+# The names of fields with the template of a wallet policy.
+_TEMPLATE_FIELDS = (
+    "description_template",
+    "descriptor_template",
+    "descriptorTemplate",
+    "template",
+)
 
 
 def take_known_form(contents: Contents, node: Object) -> bool:
@@ -50,19 +57,16 @@ def take_known_form(contents: Contents, node: Object) -> bool:
 
 def _take_policy(contents: Contents, node: Object) -> bool:
     """Adds the account of a wallet policy (BIP388)."""
-    names = (
-        "description_template",
-        "descriptor_template",
-        "descriptorTemplate",
-        "template",
-    )
-    templates = [node[name] for name in names if isinstance(node.get(name), str)]
+    templates = [
+        node[name] for name in _TEMPLATE_FIELDS if isinstance(node.get(name), str)
+    ]
     keys = node.get("keys_info") or node.get("keysInfo") or node.get("keys")
     if not templates or not isinstance(keys, list):
         return False
     text = fill_policy(templates[0], [str(key) for key in keys])
+    name = str(node.get("name") or "")
     for descriptor in find_descriptors(text):
-        take_descriptor(contents, descriptor, str(node.get("name") or ""))
+        take_descriptor(contents, descriptor, name)
     return True
 
 

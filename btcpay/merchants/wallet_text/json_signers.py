@@ -46,7 +46,7 @@ def take_jade(contents: Contents, node: Object) -> bool:
     script_type = _JADE_VARIANTS.get(re.sub(r"\s+", "", variant).lower())
     threshold = node.get("threshold")
     is_sorted = node.get("sorted")
-    # Not isinstance: true and false are integers in Python.
+    # `isinstance` would accept true and false as integers.
     if script_type is None or type(threshold) is not int or type(is_sorted) is not bool:
         raise TextRefused(NO_QUORUM)
     keys = []

@@ -33,7 +33,6 @@ def split_json(plain: str) -> SplitText:
     change is about keys, or if a JSON value is incomplete, nested too deeply, or has two
     fields with the same name.
     """
-    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object)
     trees: list[Any] = []
     words = ""
     position = 0
@@ -47,19 +46,30 @@ def split_json(plain: str) -> SplitText:
             position = end_of_descriptor
             continue
         words += plain[position:start]
-        try:
-            tree, position = decoder.raw_decode(plain, start)
-        except (ValueError, RecursionError):
-            raise TextRefused(FRAGMENT, TextProblem.DAMAGED) from None
-        if _is_deep(tree):
-            raise TextRefused(
-                "the file has too many parts within each other: check that it is a wallet's"
-            )
+        tree, position = _tree_at(plain, start)
         trees.append(tree)
         if _ELECTRUM_CHANGES.match(plain, position):
             _refuse_changed_keys(plain, position)
             return SplitText(trees, words)
     return SplitText(trees, words + plain[position:])
+
+
+def _tree_at(plain: str, start: int) -> tuple[Any, int]:
+    """Returns the JSON value that begins at `start`, and the index after its end.
+
+    Raises TextRefused if the value is incomplete, nested too deeply, or has two fields
+    with the same name.
+    """
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object)
+    try:
+        tree, end = decoder.raw_decode(plain, start)
+    except (ValueError, RecursionError):
+        raise TextRefused(FRAGMENT, TextProblem.DAMAGED) from None
+    if _is_deep(tree):
+        raise TextRefused(
+            "the file has too many parts within each other: check that it is a wallet's"
+        )
+    return tree, end
 
 
 def _end_of_descriptor_at(

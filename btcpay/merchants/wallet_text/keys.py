@@ -106,7 +106,7 @@ def read_key(text: str, origin: str = "") -> WalletKey:
         version=version,
         origin=clean_origin(origin),
         depth=key.depth,
-        is_hardened=payload[_NUMBER_AT] >= 0x80,
+        is_hardened=payload[_NUMBER_AT] >= 0x80,  # numbers from 2**31 on (BIP32)
     )
 
 
@@ -133,7 +133,7 @@ def origin_of(fingerprint: object, path: object) -> str:
 
 
 def find_keys(text: str) -> Iterator[tuple[re.Match[str], WalletKey]]:
-    """Yields each extended public key in the text, after the match of `KEY` that found it.
+    """Yields (match of `KEY`, key) for each extended public key in the text.
 
     Raises TextRefused if a key is damaged.
     """

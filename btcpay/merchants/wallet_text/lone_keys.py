@@ -72,12 +72,7 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
     keys = []
     script_type_in_words = _script_type_in_words(KEY.sub("", text))
     for match, key in find_keys(text):
-        path = ""
-        end = match.end()
-        path_match = _PATH.match(text, end)
-        if path_match:
-            path = path_match.group(1)
-            end = path_match.end()
+        path, end = _path_at(text, match.end())
         before = text[max(0, match.start() - _CONTEXT) : match.start()]
         after = text[end : end + _CONTEXT]
         _refuse_part(before, path, after)
@@ -94,6 +89,17 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
             script_type = script_type_in_words
         keys.append(LoneKey(key, script_type))
     return keys
+
+
+def _path_at(text: str, start: int) -> tuple[str, int]:
+    """Returns the path that follows a key, and the index after its end.
+
+    Returns "" and `start` if no path begins at `start`.
+    """
+    match = _PATH.match(text, start)
+    if match is None:
+        return "", start
+    return match.group(1), match.end()
 
 
 def _refuse_part(before: str, path: str, after: str) -> None:

@@ -60,7 +60,7 @@ def take_multisig(
     name: str = "",
     function: str = "sortedmulti",
 ) -> None:
-    """Adds a multisig account to the contents, or the reason why its network does not fit.
+    """Adds a multisig account to the contents, or the reason that its network is another.
 
     `threshold` is the number of keys that must sign. `function` is the descriptor's
     function for the keys: sortedmulti or multi. Raises TextRefused if the script type is
@@ -124,11 +124,14 @@ def take_setup_file(contents: Contents, text: str) -> None:
 
     Raises TextRefused if a line is missing, unknown, or contradicts another line.
     """
-    policy = _only({match.groups() for match in _POLICY.finditer(text)}, "Policy")
+    policies = {match.groups() for match in _POLICY.finditer(text)}
+    policy = _only(policies, "Policy")
     threshold, count = map(int, policy)
     keys = _keys_of_setup_file(text)
     refuse_missing_keys(count, keys)
-    if {key.xpub for _, key in find_keys(text)} != {key.xpub for key in keys}:
+    xpubs_in_text = {key.xpub for _, key in find_keys(text)}
+    xpubs_of_signers = {key.xpub for key in keys}
+    if xpubs_in_text != xpubs_of_signers:
         contents.leave_out("a key that is no signer's")
     script_type = _format_of_setup_file(text, keys)
     name = ""
@@ -210,10 +213,11 @@ def take_scheme(contents: Contents, text: str, origins: Sequence[str] = ()) -> N
     if threshold is None:
         _take_single_scheme(contents, keys, flags)
         return
-    for left, right in pairwise(matches):
-        between_keys = text[left.end() : right.start()]
-        if between_keys != "-":
-            raise TextRefused(_SCHEME_UNKNOWN)
+    texts_between_keys = {
+        text[left.end() : right.start()] for left, right in pairwise(matches)
+    }
+    if texts_between_keys - {"-"}:
+        raise TextRefused(_SCHEME_UNKNOWN)
     function = "sortedmulti"
     if "keeporder" in flags:
         function = "multi"
@@ -265,5 +269,6 @@ def fill_policy(template: str, keys: Sequence[str]) -> str:
     """
     indexes = {int(match.group(1)) for match in _POLICY_KEY.finditer(template)}
     if indexes != set(range(len(keys))):
-        refuse_missing_keys(max(indexes, default=0) + 1, keys)
+        key_count = max(indexes, default=0) + 1
+        refuse_missing_keys(key_count, keys)
     return _POLICY_KEY.sub(lambda match: keys[int(match.group(1))], template)

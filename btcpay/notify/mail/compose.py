@@ -201,12 +201,13 @@ def _evening(
     born_at = from_ms(merchant.created_ms).astimezone(now.tzinfo)
     if born_at.date() < day:
         day_before = _day(db, day - timedelta(days=1), merchant)
+    unchecked_for = now - unchecked_since(db, merchant.created_ms)
     return shop_texts.evening(
         _day(db, day, merchant),
         day_before,
         is_today=day == now.date(),
         attention_count=db.get(attentions.COUNT, merchant_id=merchant.id)[0],
-        is_checked=now - unchecked_since(db, merchant.created_ms) < OVERDUE,
+        is_checked=unchecked_for < OVERDUE,
         pages_url=urls.merchant_pages,
         language=language,
     )

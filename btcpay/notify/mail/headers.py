@@ -46,7 +46,7 @@ POLICY = AsWritten(linesep="\r\n")
 
 
 def text(header: str, words: str) -> str:
-    """Returns `words` as the value of the header with the name `header`.
+    """Returns `words` as the value of the header called `header`.
 
     The words stay as they are if they are ASCII and fit on the line. Otherwise the value
     consists of encoded words (RFC 2047).
@@ -57,7 +57,7 @@ def text(header: str, words: str) -> str:
 
 
 def mailbox(header: str, sender: Sender) -> str:
-    """Returns the sender's name and address as the value of the header `header`.
+    """Returns the sender's name and address, as the value of the header called `header`.
 
     The sender's name may contain any characters.
     """

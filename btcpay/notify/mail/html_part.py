@@ -71,7 +71,7 @@ def _seller(brand: MailBrand, logo_url: str | None) -> str:
     content = name
     if logo_url:
         alt = ""
-        if not brand.name:
+        if not brand.name:  # only the logo is to be shown, so its text names the seller
             alt = seller
             name = ""
         style = "max-width:200px;vertical-align:middle;margin-inline-end:8px"

@@ -35,7 +35,7 @@ class MailAccount(NamedTuple):
 def is_in_settings(settings: Settings) -> bool:
     """True if the settings name a mail server or a sender.
 
-    Then a mail server that the owner has stored in the database is ignored.
+    If they do, a mail server that the owner has stored in the database is ignored.
     """
     return bool(settings.smtp_url or settings.mail_from)
 

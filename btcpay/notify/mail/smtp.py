@@ -125,7 +125,7 @@ def open_session(server: MailServer, hello: str, times: Times) -> Session:
 
 
 def log_in(server: MailServer, hello: str, times: Times) -> Session:
-    """Opens a session and logs in, as `open_session`, but raises the original errors.
+    """Opens a session and logs in, like `open_session`, but raises the original errors.
 
     Raises NoSession only if the password would have to be sent to another machine
     without encryption. Raises one of FAILURES if another step fails.

@@ -30,12 +30,13 @@ def add_clock_mails(db: Database, now: datetime) -> None:
         if not merchant.address:
             continue
         local_now = _local(now, merchant.timezone)
-        is_late = now - unchecked_since(db, merchant.created_ms) >= OVERDUE
-        if is_late:
+        unchecked_for = now - unchecked_since(db, merchant.created_ms)
+        if unchecked_for >= OVERDUE:
             _add(db, merchant.merchant_id, f"check {local_now.date()}", now)
         day = last_evening(local_now)
         born_at = _local(from_ms(merchant.created_ms), merchant.timezone)
-        if merchant.evening and last_evening(born_at) < day:
+        was_born_before_evening = last_evening(born_at) < day
+        if merchant.evening and was_born_before_evening:
             _add(db, merchant.merchant_id, f"{EVENING}{day}", now)
 
 
@@ -51,7 +52,7 @@ def _add(db: Database, merchant_id: int, about: str, now: datetime) -> None:
 
 
 def last_evening(now: datetime) -> date:
-    """Returns today if it is past EVENING_AT, else yesterday.
+    """Returns today from EVENING_AT on, and yesterday before that time.
 
     `now` is in the shop's time zone.
     """
