@@ -18,7 +18,7 @@ from btcpay.invoices.links import sum_raised
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.web.errors import STATUS
-from btcpay.web.pages import render
+from btcpay.web.pages.compression import compress
 from btcpay.web.pages.forms import error_message, is_amount, new_form_id, read_form
 from btcpay.web.pages.render import Pages
 from btcpay.web.paths import json_response
@@ -124,5 +124,5 @@ class LinkViews:
             page.headers["Retry-After"] = str(refusal.retry_after_s)
         # The id of the visitor's own invoice is a secret, so that page is not compressed.
         if unpaid is None:
-            return render.compress(page)
+            return compress(page)
         return page

@@ -23,7 +23,8 @@ from btcpay.web.admission import (
     visitor_key,
 )
 from btcpay.web.errors import error_response
-from btcpay.web.pages import languages, render
+from btcpay.web.pages import languages
+from btcpay.web.pages.compression import compress
 from btcpay.web.pages.forms import new_form_id, read_form
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.paths import json_response
@@ -93,7 +94,7 @@ class Checkout:
             if link:
                 links.append(link)
         page = self.pages.page("root.html", brand=self.pages.only_brand(), links=links)
-        return render.compress(page)
+        return compress(page)
 
     def show_invoice(self, id: str, invalid_email: str | None = None) -> Response:
         """Shows the page of an invoice.
@@ -130,7 +131,7 @@ class Checkout:
         if frame:
             policy = self.pages.policy(framed_by=frame["origin"])
             response.headers["Content-Security-Policy"] = policy
-        return render.compress(response)
+        return compress(response)
 
     def _frame_of(self, snapshot: Snapshot) -> Any:
         """Returns the site that may show the invoice's page in a frame; None if no site may.
@@ -183,7 +184,7 @@ class Checkout:
             id=id,
             address=snapshot.row.deposit_address,
         )
-        return render.compress(page)
+        return compress(page)
 
     def show_proof_file(self, id: str) -> Response:
         """Returns the payment proofs in the format of `blocktill verify-proof`."""

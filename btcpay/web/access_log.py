@@ -18,6 +18,7 @@ from btcpay.web.process import end_connection
 log = logging.getLogger(__name__)
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+NS_PER_S = 1_000_000_000
 
 
 def trace_requests(
@@ -30,9 +31,8 @@ def trace_requests(
     The request is logged and counted when its response starts. `request_logs` are logs
     that parts (optional plug-ins) keep; a request with an API key is noted there too.
 
-    A client cannot choose the id, since it could choose the id of another request. The
-    id gives access to nothing, so a random source that is not cryptographic is good
-    enough.
+    An id that the client sends is ignored: it might be the id of another request. The
+    id gives access to nothing, so it need not be cryptographically random.
     """
 
     def serve(environ: dict[str, Any], start: Any) -> Any:
@@ -46,21 +46,15 @@ def trace_requests(
             *error: Any,
         ) -> Any:
             headers.append(("X-Request-Id", request_id))
-            took_s = (time.perf_counter_ns() - began_ns) / 1_000_000_000
-            # The operation's id in the API, or the route of a page; `none` if there is
-            # no view.
-            operation = (request.endpoint or NONE).rpartition(".")[2]
+            took_s = (time.perf_counter_ns() - began_ns) / NS_PER_S
             status = int(status_line[:3])
             if _may_leave_body(environ, status):
                 end_connection()
+            operation = _operation_name()
             counters.count_answer(operation, status, took_s)
             caller = g.get("caller")
-            if caller and caller.key_id.startswith(ID_PREFIX):
-                _note(request_logs, caller.key_id, operation, status, took_s)
-            if log.isEnabledFor(logging.INFO):
-                method = environ["REQUEST_METHOD"]
-                fields = _fields(caller, method, operation, status, took_s)
-                log.info("request", extra={"fields": fields})
+            _note_in_parts(request_logs, caller, operation, status, took_s)
+            _log_request(caller, environ["REQUEST_METHOD"], operation, status, took_s)
             REQUEST_ID.set("")
             return start(status_line, headers, *error)
 
@@ -69,36 +63,48 @@ def trace_requests(
     return serve
 
 
-def _note(
+def _operation_name() -> str:
+    """Returns the operation's id in the API, or the route of a page.
+
+    Returns `none` if no view serves the request.
+    """
+    return (request.endpoint or NONE).rpartition(".")[2]
+
+
+def _note_in_parts(
     request_logs: Sequence[RequestLog],
-    key_id: str,
+    caller: Any,
     operation: str,
     status: int,
     took_s: float,
 ) -> None:
-    """Adds a request with an API key to the parts' logs."""
+    """Adds the request to the parts' logs if it has an API key."""
+    if not caller or not caller.key_id.startswith(ID_PREFIX):
+        return
     error_code = ""
     if status >= 400:
         error_code = g.get("error_code", "")
-    for each in request_logs:
-        each.note(key_id, operation, status, error_code, took_s)
+    for request_log in request_logs:
+        request_log.note(caller.key_id, operation, status, error_code, took_s)
 
 
-def _fields(
+def _log_request(
     caller: Any,
     method: str,
     operation: str,
     status: int,
     took_s: float,
-) -> dict[str, Any]:
-    """Returns the fields of the request's log line.
+) -> None:
+    """Writes the request's log line.
 
-    They contain no text that the client sent: the path, the query and the headers may
-    contain an API key or an address.
+    The line contains no text that the client sent: the path, the query and the headers
+    may contain an API key or an address.
     """
+    if not log.isEnabledFor(logging.INFO):
+        return
     if method not in METHODS:
         method = "other"
-    return {
+    fields = {
         "operation": operation,
         "merchant_id": caller and caller.merchant_id,
         "key_id": caller and caller.key_id,
@@ -106,10 +112,11 @@ def _fields(
         "status": status,
         "ms": round(took_s * 1000, 2),
     }
+    log.info("request", extra={"fields": fields})
 
 
 def _may_leave_body(environ: dict[str, Any], status: int) -> bool:
-    """True if the application may not have read the whole request body.
+    """True if a part of the request's body is possibly still unread.
 
     A successful POST request has always read its body.
     """

@@ -24,7 +24,9 @@ WindowKeys = Iterable[tuple[Bucket, str]]
 # An internet provider assigns at least a network of this size to each customer, who can
 # use every address in it (RFC 6177).
 IPV6_PREFIX = 64
-_WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([^]]+)\](?::[0-9]+)?")
+_WITH_PORT = re.compile(
+    r"(?P<ipv4>[0-9.]+):[0-9]+|\[(?P<ipv6>[^]]+)\](?::[0-9]+)?",
+)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # The values of Sec-Fetch-Site (W3C) if a page of this site sends the request, and if a
 # person types the address.
@@ -43,9 +45,9 @@ def guard(
     stores the caller in `g.caller`, and the last rate-limit window that counted the
     request in `g.window`. It raises RateLimited if a window is full.
 
-    - `windows` returns the windows that count a request of this caller, in order.
+    - `windows` returns the windows that count a request of the caller, in order.
     - `find_caller` returns the caller, or None for a page that anybody may visit. It may
-      raise an ApiError. The request log names the caller's `key_id` and `merchant_id`.
+      raise an ApiError. A caller has a `key_id` and a `merchant_id`, for the request log.
     - `upload_bytes` is the maximum size of a multipart form. The settings limit all other
       bodies.
     """
@@ -67,8 +69,8 @@ def caller_windows(
 ) -> Callable[[Any], WindowKeys]:
     """Returns the argument `windows` of `guard` for callers with an API key or a session.
 
-    It counts a request in the bucket `writes` if its method is in `write_methods`, else
-    in the bucket `reads`.
+    A request counts in the bucket `writes` if its method is in `write_methods`, else in
+    the bucket `reads`.
     """
 
     def windows(caller: Any) -> WindowKeys:
@@ -80,10 +82,10 @@ def caller_windows(
 
 
 def count_request(service: Service, windows: WindowKeys) -> None:
-    """Counts the request in each window, and stores the last one in `g.window`.
+    """Counts the request in each window, and stores the last of them in `g.window`.
 
-    Raises RateLimited if a window is full. The windows after a full one do not count
-    the request.
+    Raises RateLimited at the first window that is full. That window and the windows
+    after it do not count the request.
     """
     for bucket, key in windows:
         window = service.limiter.hit(bucket, key)
@@ -112,7 +114,10 @@ def visitor_key(service: Service) -> str | None:
 
 
 def visit_windows(service: Service) -> WindowKeys:
-    """Yields the rate-limit window of the visitor; none if visitors may share an address."""
+    """Yields the rate-limit window of the visitor, if visitors have windows.
+
+    `visitor_key` says when they have none.
+    """
     key = visitor_key(service)
     if key:
         yield VISITS, key
@@ -124,7 +129,7 @@ def add_window_headers(service: Service, response: Response) -> Response:
     If no window counted the request, the headers show the window that counts failed
     logins of the client's address.
     """
-    window: Window | None = g.get("window")
+    window: Window | None = g.get("window")  # of `count_request`
     if window is None:
         window = service.limiter.peek(FAILED_AUTH, address_key(request.remote_addr))
     headers = response.headers
@@ -139,22 +144,28 @@ def address_key(address: str | None) -> str:
     """Returns the rate-limit key of a client's IP address.
 
     The key is the address without its port, which some proxies append. For IPv6 it is
-    the /64 network of the address. A text that is no IP address is its own key. If the
-    text is empty or None, the key is `unknown`.
+    the /64 network of the address, or the IPv4 address in an address such as
+    ::ffff:192.0.2.1. A text that is no IP address is its own key. If the text is empty
+    or None, the key is `unknown`.
     """
-    text = address or ""
-    with_port = _WITH_PORT.fullmatch(text)
-    if with_port:
-        text = with_port[1] or with_port[2]
+    if not address:
+        return "unknown"
     try:
-        ip = ipaddress.ip_address(text)
+        ip = ipaddress.ip_address(_without_port(address))
     except ValueError:
-        return address or "unknown"
+        return address
     if isinstance(ip, ipaddress.IPv4Address):
         return str(ip)
     if ip.ipv4_mapped:
         return str(ip.ipv4_mapped)
     return str(ipaddress.IPv6Network((int(ip), IPV6_PREFIX), strict=False))
+
+
+def _without_port(address: str) -> str:
+    match = _WITH_PORT.fullmatch(address)
+    if match is None:
+        return address
+    return match["ipv4"] or match["ipv6"]
 
 
 def is_from_another_site(headers: Headers, base_url: str) -> bool:
@@ -179,7 +190,7 @@ def refuse_other_sites(service: Service) -> None:
 
 
 def _origin(text: str) -> tuple[str, str, int | None] | None:
-    """Returns scheme, host and port; None if the text is no origin, such as `null`."""
+    """Returns scheme, host and port of a URL; None if it has no valid host or port."""
     if len(text) > MAX_URL_CHARACTERS:
         return None
     try:

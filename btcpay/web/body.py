@@ -30,26 +30,35 @@ def read_body(max_bytes: int | None = None) -> bytes:
     None, the maximum is that of the settings. Raises InvalidRequest if the body arrives
     incomplete, or if the request has a Transfer-Encoding other than `chunked`.
     """
-    # Werkzeug silently truncates a chunked body at its own limit. So its limit is one byte
-    # more than `max_bytes`, and a longer body is noticed.
-    if max_bytes is None:
-        max_bytes = current_app.config["MAX_CONTENT_LENGTH"] - 1
-    else:
-        request.max_content_length = max_bytes + 1
+    limit_bytes = _set_limit(max_bytes)
     if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         raise InvalidRequest("the only Transfer-Encoding is chunked, once")
-    too_large = PayloadTooLarge(f"the body exceeds {max_bytes} bytes")
+    too_large = PayloadTooLarge(f"the body exceeds {limit_bytes} bytes")
     try:
         body = request.get_data(cache=False)
     except RequestEntityTooLarge:
         raise too_large from None
     except (OSError, ParseException, HTTPException):
         raise InvalidRequest("the body arrived incomplete") from None
-    if len(body) > max_bytes:
+    if len(body) > limit_bytes:
         raise too_large
     if request.content_length is not None and len(body) < request.content_length:
         raise InvalidRequest("the body arrived incomplete")
     return body
+
+
+def _set_limit(max_bytes: int | None) -> int:
+    """Tells werkzeug the maximum size of the body, and returns it in bytes.
+
+    Werkzeug silently truncates a chunked body at its own limit. So its limit is one
+    byte more than ours, and we notice a longer body. app.py has added this byte to the
+    maximum of the settings too.
+    """
+    if max_bytes is None:
+        maximum: int = current_app.config["MAX_CONTENT_LENGTH"]
+        return maximum - 1
+    request.max_content_length = max_bytes + 1
+    return max_bytes
 
 
 def read_json(empty: bytes | None) -> Any:
@@ -70,10 +79,10 @@ def read_json(empty: bytes | None) -> Any:
 def parse(body: bytes) -> Any:
     """Parses a JSON text. Each number becomes a Decimal.
 
-    A number that a Decimal cannot represent becomes NaN. Raises InvalidRequest in each
-    of these cases:
+    A number whose exponent is too large for a Decimal becomes NaN. Raises
+    InvalidRequest in each of these cases:
 
-    - the body is no single JSON text in UTF-8, or begins with a byte order mark;
+    - the body is not exactly one JSON text in UTF-8, or begins with a byte order mark;
     - an object has two members with the same name;
     - the body is nested deeper than MAX_DEPTH.
     """
@@ -130,7 +139,8 @@ def _number(text: str) -> Decimal:
         return Decimal("NaN")
 
 
-def _no_number(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
+    """Refuses NaN and Infinity, which Python's parser accepts."""
     raise InvalidRequest(f"the body is not valid JSON: {text} is no JSON number")
 
 
@@ -143,15 +153,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_repeated_name(names: Iterable[str]) -> NoReturn:
     counts = Counter(names)
-    name = next(name for name, times in counts.items() if times > 1)
+    repeated_names = [name for name, count in counts.items() if count > 1]
     raise InvalidRequest(
-        f"the name {name[:80]!a} appears twice in an object of the body"
+        f"the name {repeated_names[0][:80]!a} appears twice in an object of the body"
     )
 
 
 _DECODER = json.JSONDecoder(
     parse_int=_number,
     parse_float=_number,
-    parse_constant=_no_number,
+    parse_constant=_refuse_constant,
     object_pairs_hook=_object,
 )

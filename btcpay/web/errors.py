@@ -70,17 +70,22 @@ def _from_http(error: HTTPException) -> errors.ApiError:
         return errors.MethodNotAllowed("this path does not take that method", methods)
     if error.code == 413:
         return errors.PayloadTooLarge("the body is too large")
-    if (error.code or 500) >= 500:
-        return _log_unexpected(getattr(error, "original_exception", None) or error)
+    if error.code is None or error.code >= 500:
+        # Flask wraps an exception that nothing handles in an InternalServerError.
+        unhandled = getattr(error, "original_exception", None)
+        return _log_unexpected(unhandled or error)
     return errors.InvalidRequest(error.description or "the request is malformed")
 
 
 def _log_unexpected(error: Exception) -> errors.ApiError:
     """Logs an unexpected exception, and returns an error with the request's id.
 
-    The client gets no other details. A full disk or an unreachable database is logged
-    in one line, without a traceback, since each request would log it again. TooManyWait
-    is not logged: slow earlier requests cause it, and those are logged if they fail.
+    The error tells the client no other details. Two kinds of exceptions are special:
+
+    - A full disk or an unreachable database is logged in one line, without a traceback,
+      since each request would log it again.
+    - TooManyWait is not logged: slow earlier requests cause it, and those are logged if
+      they fail.
     """
     if isinstance(error, TooManyWait):
         return errors.Busy("too many requests wait for the database; retry shortly")

@@ -6,24 +6,17 @@ it. It checks the settings before gunicorn listens.
 
 import os
 import signal
-import sys
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NoReturn
+from typing import Any
 
 from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import ThreadWorker
 
 from btcpay.health import scrape
 from btcpay.settings.logs import Discreet, to_json
-from btcpay.settings.settings import Settings, read_or_exit
-from btcpay.values.errors import DatabaseNotReady
-from btcpay.values.hosts import is_here
+from btcpay.settings.settings import read_or_exit
 from btcpay.web import process
-from btcpay.web.rate_limits import missing_driver
-from storage.database import in_one_line
-from storage.faults import PeeweeException
-from storage.versions import open_ready
+from btcpay.web.start_checks import check_before_start, too_many
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - no name is guessed: gunicorn uses mkstemp
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
@@ -44,7 +37,7 @@ class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]  # it has no types
-    """gunicorn's worker with threads, with another scheduling policy for its threads.
+    """gunicorn's worker with threads, whose threads get another scheduling policy.
 
     `btcpay.web.process.run_at_once` says why.
     """
@@ -91,7 +84,8 @@ def on_starting(server: Any) -> None:
 def nworkers_changed(server: Any, new_value: Any, old_value: Any) -> None:
     """Keeps the old number of worker processes if the settings forbid the new number.
 
-    gunicorn calls this hook in the master process after a signal or a reload.
+    gunicorn calls this hook in the master process: at the start, when `old_value` is
+    None and `on_starting` checks the number; then after a signal or a reload.
     """
     mistake = too_many(settings, new_value)
     if old_value and mistake:
@@ -124,13 +118,14 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Prepares a worker: sets signal handlers, and starts the metrics server.
+    """Sets the worker's signal handlers, and starts its metrics server.
 
     gunicorn calls this hook in each worker process after it has loaded the application.
     """
-    # Ctrl-C in a terminal sends SIGINT to the master too, which then stops its workers
-    # with SIGQUIT. gunicorn's handler of SIGQUIT takes the lock of the thread pool,
-    # which the interrupted thread may hold. Its handler of SIGTERM takes no lock.
+    # Ctrl-C in a terminal sends SIGINT to the workers and to the master, which then
+    # stops its workers with SIGQUIT. gunicorn's handler of SIGQUIT takes the lock of the
+    # thread pool, which the interrupted thread may hold: a deadlock. Its handler of
+    # SIGTERM takes no lock.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGQUIT, signal.getsignal(signal.SIGTERM))
     _unblock_stops()
@@ -176,64 +171,3 @@ def _block_stops() -> None:
 
 def _unblock_stops() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-
-
-def check_before_start(
-    settings: Settings,
-    processes: int,
-    addresses: Sequence[Any],
-) -> None:
-    """Exits with status 2 if a setting is wrong, with 1 if the database is not usable.
-
-    `processes` is the number of worker processes. `addresses` are the addresses on
-    which gunicorn is to listen, in the form that `too_open` describes.
-    """
-    mistakes = (
-        too_many(settings, processes),
-        missing_driver(settings.rate_limit_store),
-        too_open(settings, addresses),
-    )
-    mistake = next(filter(None, mistakes), "")
-    if mistake:
-        _exit(mistake, 2)
-    try:
-        open_ready(settings.database_url, settings.network.name).close()
-    except (DatabaseNotReady, OSError) as error:
-        _exit(str(error), 1)
-    except PeeweeException as error:
-        _exit(f"the database cannot be used: {in_one_line(error)}", 1)
-
-
-def too_many(settings: Settings, processes: int) -> str:
-    """Returns an error message if this many processes cannot share the rate limits.
-
-    Returns "" if they can. Rate limits in the memory (`memory://`) allow one process.
-    """
-    if processes <= 1 or settings.rate_limit_store != "memory://":
-        return ""
-    return (
-        f"BLOCKTILL_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
-        " asked for: use redis://host:port/n"
-    )
-
-
-def too_open(settings: Settings, addresses: Sequence[Any]) -> str:
-    """Returns an error message if the service must not listen on one of these addresses.
-
-    Returns "" if it may. Each address is a (host, port) pair, or the path of a Unix
-    socket. On mainnet a service without a proxy may listen only on addresses that
-    other machines cannot reach.
-    """
-    hosts = [address[0] for address in addresses if isinstance(address, tuple)]
-    is_protected = settings.trusted_proxies or all(map(is_here, hosts))
-    if is_protected or not settings.network.main_keys:
-        return ""
-    return (
-        "on mainnet BLOCKTILL_BIND accepts an address of this machine alone: strangers could hold"
-        " every thread, so a proxy has to stand in front, and BLOCKTILL_TRUSTED_PROXIES says so"
-    )
-
-
-def _exit(message: str, status: int) -> NoReturn:
-    print(f"blocktill: {message}", file=sys.stderr)
-    raise SystemExit(status)

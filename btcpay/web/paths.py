@@ -59,6 +59,7 @@ def add_pages(
     the path without the slash.
     """
     for method, path, view in views:
+        # Flask's names of views may not contain a dot.
         name = f"{method} {path.replace('.', '_')}"
         add_path(blueprint, path, view, name, method)
         if method == "GET" and not path.endswith("/"):
@@ -71,8 +72,8 @@ def redirect_to_page(**_: str) -> Response:
     The new URL is relative, since a reverse proxy may serve the application under a
     prefix.
     """
-    name = quote(request.path.rstrip("/").rpartition("/")[2])
-    url = f"../{name}"
+    last_segment = request.path.rstrip("/").rpartition("/")[2]
+    url = f"../{quote(last_segment)}"
     query = request.query_string.decode("latin-1")
     if query:
         url += f"?{query}"
@@ -88,39 +89,42 @@ def refuse_others(blueprint: Blueprint, *paths: str) -> None:
     """
 
     def add(state: BlueprintSetupState) -> None:
-        state.app.url_map.converters["rest"] = Rest
+        url_map = state.app.url_map
+        url_map.converters["rest"] = Rest
         endpoint = f"{state.name_prefix}.{state.name}.{NONE}".lstrip(".")
         state.app.view_functions[endpoint] = refuse
         for path in paths:
-            state.app.url_map.add(
-                Rule(f"{state.url_prefix or ''}{path}", endpoint=endpoint)
-            )
+            # A rule without methods matches all; Flask's `add_url_rule` would add GET.
+            url_map.add(Rule(f"{state.url_prefix or ''}{path}", endpoint=endpoint))
 
+    # Flask calls `add` when the blueprint is registered, which may set a URL prefix.
     blueprint.record(add)
 
 
 def refuse(**_: str) -> NoReturn:
     """Raises MethodNotAllowed if the path has views for other methods, else NotFound."""
-    allowed: set[str] = set()
+    allowed_methods: set[str] = set()
     for rule in current_app.url_map.iter_rules():
         if rule.rule == str(request.url_rule):
-            allowed |= rule.methods or set()
-    if allowed:
-        raise MethodNotAllowed(allowed)
+            # The rule of `refuse_others` itself has no methods.
+            allowed_methods |= rule.methods or set()
+    if allowed_methods:
+        raise MethodNotAllowed(allowed_methods)
     raise NotFound
 
 
 def normalize_http(application: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps the WSGI application so that werkzeug's router accepts each request.
 
-    Otherwise the router would refuse some requests before our rate limits count them.
+    Otherwise the router would refuse some requests before our rate limits count them:
 
     - A WebSocket handshake, which the router would refuse, becomes a plain GET.
     - An empty path, which the router would redirect, becomes `/`.
     - The header Host, which the router would refuse if it were malformed, becomes
       `localhost`. No code of ours uses this header.
-    - An Accept-Language or Accept-Encoding header longer than MAX_PREFERENCE is
-      removed, since it can take 70 ms to parse.
+
+    Also removes an Accept-Language or Accept-Encoding header that is longer than
+    MAX_PREFERENCE, since it can take 70 ms to parse.
     """
 
     def serve(environ: dict[str, Any], start: Any) -> Any:

@@ -16,6 +16,7 @@ OTHER_FILES = 64
 IDLE_S = 10  # the kernel probes an idle connection after this time
 GONE_S = 30  # a client that does not respond or read for this time is disconnected
 HANG_UP_S = 2  # the time for a client to read the end of its response and close
+RECEIVE_BYTES = 65_536
 # Limits the threads that wait at the same time for a client to close.
 HANG_UPS = threading.Semaphore(THREADS // 8)
 
@@ -35,17 +36,17 @@ def most_connections() -> int:
     """Returns how many connections this process may have at the same time.
 
     Each connection needs a file descriptor, and gunicorn's worker would crash if none
-    were free. So this function first raises the limit on open files as far as the
-    system permits, then computes the number of connections from that limit.
+    were free. So this function first raises the process's limit on open files as far as
+    the system permits. Then it computes the number of connections from that limit.
     """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Some systems refuse even their own hard limit.
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if files == resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft_limit == resource.RLIM_INFINITY:
         return CONNECTIONS
-    free_files = files - FILES_PER_THREAD * THREADS - OTHER_FILES
+    free_files = soft_limit - FILES_PER_THREAD * THREADS - OTHER_FILES
     return min(CONNECTIONS, max(THREADS, free_files))
 
 
@@ -126,7 +127,7 @@ def close_gracefully(sock: socket.socket) -> None:
     seconds. There is no wait if too many threads are already waiting (HANG_UPS). Call
     this function in the request's thread, since gunicorn's main loop must not wait.
     """
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # the client has closed it already
         sock.shutdown(socket.SHUT_WR)
     if HANG_UPS.acquire(blocking=False):
         with contextlib.suppress(OSError):
@@ -137,12 +138,15 @@ def close_gracefully(sock: socket.socket) -> None:
 
 
 def _wait_for_hang_up(sock: socket.socket) -> None:
-    """Waits until the client closes the connection, for HANG_UP_S seconds at most."""
-    until_s = time.monotonic() + HANG_UP_S
+    """Waits until the client closes the connection, for HANG_UP_S seconds at most.
+
+    Discards what the client still sends. Raises TimeoutError if it sends nothing.
+    """
+    end_s = time.monotonic() + HANG_UP_S
     left_s: float = HANG_UP_S
     while left_s > 0:
         sock.settimeout(left_s)
-        has_closed = not sock.recv(65_536)
-        if has_closed:
+        data = sock.recv(RECEIVE_BYTES)
+        if not data:  # the client has closed the connection
             return
-        left_s = until_s - time.monotonic()
+        left_s = end_s - time.monotonic()

@@ -30,8 +30,8 @@ VISITS = Bucket("visit", 600, period_s=60)
 # For the page of one invoice: enough for four open tabs. Many requests for one invoice
 # thus do not block others.
 LOOKS = Bucket("look", 120, period_s=60)
-# Imported only if it is needed, since the Redis driver takes 200 ms and 6 MB.
-_SHARED_WINDOWS = "btcpay.web.rate_limits_redis"
+# The class is imported only if it is needed, since the Redis driver takes 200 ms and 6 MB.
+_SHARED_WINDOWS = "btcpay.web.rate_limits_redis:SharedWindows"
 
 
 def link_invoices(per_hour: int) -> Bucket:
@@ -42,7 +42,7 @@ def link_invoices(per_hour: int) -> Bucket:
 def missing_driver(store: str) -> str:
     """Returns an error message if the Redis driver is necessary but missing, else "".
 
-    `store` is the setting of the rate-limit store: `memory://`, or a URL of Redis.
+    `store` is the setting `rate_limit_store`: `memory://`, or a URL of Redis.
     """
     if store == "memory://" or find_spec("redis"):
         return ""
@@ -57,8 +57,8 @@ class Limiter:
 
     `store` is `memory://` for one process, or a `redis://` URL for several. While Redis
     is unavailable, each process counts in its own memory, and allows the full limit.
-    `unix_s` returns the Unix time in seconds, `monotonic_s` the time of a monotonic
-    clock in seconds.
+    `unix_s` returns the Unix time in seconds. `monotonic_s` returns the time of a
+    monotonic clock in seconds.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Limiter:
         self._memory = MemoryWindows(unix_s)
         self._shared = None
         if store != "memory://":
-            shared_windows = resolve_name(f"{_SHARED_WINDOWS}:SharedWindows")
+            shared_windows = resolve_name(_SHARED_WINDOWS)
             self._shared = shared_windows(store, monotonic_s)
 
     def hit(
@@ -88,16 +88,9 @@ class Limiter:
         request.
         """
         if self._shared is not None:
-            answer = self._shared.hit(
-                bucket.name,
-                bucket.limit,
-                bucket.period_s,
-                key,
-                is_counted,
-                mark,
-            )
-            if answer is not None:
-                return Window(*answer)
+            window: Window | None = self._shared.hit(bucket, key, is_counted, mark)
+            if window is not None:
+                return window
         return self._memory.hit(bucket, key, is_counted, mark)
 
     def peek(self, bucket: Bucket, key: str) -> Window:

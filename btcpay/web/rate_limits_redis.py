@@ -11,15 +11,25 @@ from typing import TypeVar
 
 from redis import Redis, RedisError
 
+from btcpay.web.rate_windows import Bucket, Window
+
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT_S = 0.25  # a store on the same network responds in a millisecond
 PAUSE_S = 5  # while the store hangs, one request per pause waits for a time-out
+US_PER_S = 1_000_000
 
-# The list KEYS[1] holds the times of the counted requests, the oldest first. They are
-# in microseconds of the store's clock, which is the same for all processes. Redis runs
-# one script at a time, so no other request interferes.
+# The script counts a request. Redis runs one script at a time, so no other request
+# interferes.
+#
+# - KEYS[1]: a list of the times of the counted requests, the oldest first. They are in
+#   microseconds of the store's clock, which is the same for all processes.
+# - KEYS[2]: only for a request with a mark: it exists if the mark was already counted.
+# - ARGV: the limit, the period in seconds, and 1 if the request is to be counted.
+#
+# It returns 1 if the request is allowed, else 0; the number of counted requests; and the
+# time of the oldest one, or now if there is none.
 _HIT = """
 local limit, period, counts = tonumber(ARGV[1]), ARGV[2] * 1000000, ARGV[3] == '1'
 local clock = redis.call('TIME')
@@ -66,30 +76,32 @@ class SharedWindows:
 
     def hit(
         self,
-        name: str,
-        limit: int,
-        period_s: int,
+        bucket: Bucket,
         key: str,
         is_counted: bool,
         mark: str = "",
-    ) -> tuple[int, int, float, bool] | None:
-        """Returns the fields of the key's `Window` after this request.
+    ) -> Window | None:
+        """Returns the key's window after this request.
 
         The request is counted if `is_counted` is True and the limit allows it. Several
         requests with the same `mark`, unless it is empty, count as one request. Returns
         None if Redis is unavailable, or if a call failed less than PAUSE_S seconds ago.
         """
-        keys = [f"blocktill:{name}:{key}"]
+        keys = [f"blocktill:{bucket.name}:{key}"]
         if mark:
-            keys.append(f"blocktill:{name}:{key}:{mark}")
-        values = [limit, period_s, int(is_counted)]
+            keys.append(f"blocktill:{bucket.name}:{key}:{mark}")
+        values = [bucket.limit, bucket.period_s, int(is_counted)]
         answer = self._try(lambda: self._script(keys, values))
         if answer is None:
             return None
-        fits, hits, oldest_us = answer
-        # More requests than `limit` may be stored if the limit was higher before.
-        remaining = max(0, limit - hits)
-        return limit, remaining, oldest_us / 1_000_000 + period_s, bool(fits)
+        allowed, hits, oldest_us = answer
+        return Window(
+            bucket.limit,
+            # More requests than the limit may be stored if the limit was higher before.
+            remaining=max(0, bucket.limit - hits),
+            exact_reset_s=oldest_us / US_PER_S + bucket.period_s,
+            allowed=bool(allowed),
+        )
 
     def is_reachable(self) -> bool:
         """True if Redis responds to a ping.
@@ -133,7 +145,7 @@ class SharedWindows:
             return True
 
     def _note_state(self, is_away: bool) -> bool:
-        """Remembers whether Redis is unavailable. Returns True if this has changed.
+        """Remembers whether Redis is unavailable. Returns True if this is a change.
 
         If Redis is unavailable, a pause without calls begins.
         """

@@ -23,9 +23,7 @@ Hits = OrderedDict[str, "array[float]"]
 class Bucket(NamedTuple):
     """A limit: each key may send `limit` requests in any `period_s` seconds.
 
-    A process stores the windows of MOST keys for each bucket. If a new key exceeds this
-    number, it replaces the key whose last counted request is the oldest. If the bucket
-    `is_strict`, the new key's request is refused instead.
+    MemoryWindows says what `is_strict` means.
     """
 
     name: str
@@ -37,27 +35,27 @@ class Bucket(NamedTuple):
 class Window(NamedTuple):
     """The state of a key's rolling window after a request.
 
-    `remaining` is the number of further requests that the limit allows now. `resets_s`
-    is the Unix time at which the oldest request leaves the window. `allowed` is True if
-    the limit allows this request.
+    `remaining` is the number of further requests that the limit allows now.
+    `exact_reset_s` is the Unix time at which the oldest request leaves the window.
+    `allowed` is True if the limit allows this request.
     """
 
     limit: int
     remaining: int
-    resets_s: float
+    exact_reset_s: float
     allowed: bool
 
     @property
     def reset_s(self) -> int:
-        """The Unix time, rounded up to a second, at which the oldest request is forgotten."""
-        return math.ceil(self.resets_s)
+        """The Unix time at which the oldest request leaves the window, rounded up."""
+        return math.ceil(self.exact_reset_s)
 
     def retry_after_s(self, now_s: float) -> int:
         """Returns how many seconds to wait until one more request is allowed.
 
         The result is rounded up, and never less than 1.
         """
-        return max(1, math.ceil(self.resets_s - now_s))
+        return max(1, math.ceil(self.exact_reset_s - now_s))
 
 
 class MemoryWindows:
@@ -65,9 +63,9 @@ class MemoryWindows:
 
     A window stores the time of each counted request, and is deleted when the last
     request is older than the period. If a bucket has MOST windows already, the window
-    of a new key replaces the one whose last counted request is the oldest. If such a
-    bucket `is_strict`, a new key is refused instead: otherwise clients could get rid of
-    their own window by sending requests with many other keys.
+    of a new key replaces the window whose last counted request is the oldest. But if
+    the bucket `is_strict`, a new key is refused instead: otherwise clients could get rid
+    of their own window by sending requests with many other keys.
 
     `unix_s` returns the Unix time in seconds.
     """
@@ -95,18 +93,15 @@ class MemoryWindows:
             hits_s = windows.get(key)
             if hits_s is None:
                 if is_counted and bucket.is_strict and len(windows) >= MOST:
-                    return Window(limit, 0, now_s + period_s, False)
+                    return Window(limit, 0, now_s + period_s, allowed=False)
                 hits_s = array("d")
             _forget(hits_s, now_s, period_s)
-            is_again = self._is_marked(bucket, key, mark, now_s)
-            allowed = is_again or len(hits_s) < limit
-            if is_counted and allowed and not is_again:
+            is_repeated = self._is_marked(bucket, key, mark, now_s)
+            allowed = is_repeated or len(hits_s) < limit
+            if is_counted and allowed and not is_repeated:
                 self._add_mark(bucket, key, mark, now_s)
                 hits_s.append(now_s)
-                windows[key] = hits_s
-                windows.move_to_end(key)
-                if len(windows) > MOST:
-                    windows.popitem(last=False)
+                _store_as_newest(windows, key, hits_s)
             oldest_s = hits_s[0] if hits_s else now_s
             return Window(limit, limit - len(hits_s), oldest_s + period_s, allowed)
 
@@ -130,19 +125,29 @@ def _drop_old_windows(windows: Hits, now_s: float, period_s: float) -> None:
     period. If the clock was set back, the last counted request of some windows is in
     the future. These windows come last, and are deleted too.
     """
-    while windows and _last_hit_s(windows, last=False) < now_s - period_s:
-        windows.popitem(last=False)
-    while windows and _last_hit_s(windows, last=True) > now_s:
-        windows.popitem(last=True)
+    while windows:
+        first_key = next(iter(windows))
+        if _last_hit_s(windows, first_key) >= now_s - period_s:
+            break
+        del windows[first_key]
+    while windows:
+        last_key = next(reversed(windows))
+        if _last_hit_s(windows, last_key) <= now_s:
+            break
+        del windows[last_key]
 
 
-def _last_hit_s(windows: Hits, last: bool) -> float:
-    """Returns the time of the last counted request in the last or the first window.
-
-    `windows` must have at least one window. A window has at least one request.
-    """
-    key = next(reversed(windows) if last else iter(windows))
+def _last_hit_s(windows: Hits, key: str) -> float:
+    """Returns the time of the key's last counted request; a window has at least one."""
     return windows[key][-1]
+
+
+def _store_as_newest(windows: Hits, key: str, hits_s: "array[float]") -> None:
+    """Stores the key's window as the last one. Deletes the first one of too many."""
+    windows[key] = hits_s
+    windows.move_to_end(key)
+    if len(windows) > MOST:
+        windows.popitem(last=False)
 
 
 def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:

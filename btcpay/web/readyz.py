@@ -20,7 +20,7 @@ from storage.database import Database, in_one_line
 from storage.faults import PeeweeException
 from storage.queries import meta
 
-Part = dict[str, Any]
+Component = dict[str, Any]
 log = logging.getLogger(__name__)
 
 CONTACT_LIFE = timedelta(days=90)  # RFC 9116 recommends less than a year
@@ -32,10 +32,11 @@ _NO_ANSWER = {"ok": False, "problem": "no answer"}
 class Trial:
     """Tests whether the database accepts writes, by writing.
 
-    While writes succeed, `passes` writes FEW_BYTES, at most once a minute. After a failed
-    database transaction each call writes as many bytes as an order needs, because a full
-    disk may still accept a few. This ends with the first success. `monotonic_s` returns the time
-    of a monotonic clock in seconds.
+    While writes succeed, `passes` writes FEW_BYTES, at most once in TRIED_EVERY_S. After a
+    failed database transaction, each call writes as many bytes as an order needs, because
+    a full disk may still accept a few bytes. This ends with the first success.
+
+    `monotonic_s` returns the time of a monotonic clock in seconds.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Trial:
     ) -> None:
         self._db = db
         self._monotonic_s = monotonic_s
-        self._again_s = monotonic_s()
+        self._next_test_s = monotonic_s()
 
     def passes(self) -> bool:
         """True if the database accepts writes, as far as is known.
@@ -54,10 +55,10 @@ class Trial:
         """
         now_s = self._monotonic_s()
         was_doubtful = self._db.is_doubtful
-        if not was_doubtful and now_s < self._again_s:
+        if not was_doubtful and now_s < self._next_test_s:
             return True
-        self._db.is_doubtful = False
-        self._again_s = now_s + TRIED_EVERY_S
+        self._db.is_doubtful = False  # if the test fails, the database sets it again
+        self._next_test_s = now_s + TRIED_EVERY_S
         size = FEW_BYTES
         if was_doubtful:
             size = meta.ORDER_BYTES
@@ -111,43 +112,45 @@ def readiness(service: Service, trial: Trial) -> Response:
     try:
         version = versions.version(service.db)
         state = state_in(service.db, service.settings, service.now())
-        parts = {
+        components = {
             "database": _database(version, trial),
             "check": _check(state, service.settings),
         }
     except PeeweeException:
-        parts = {"database": _NO_ANSWER, "check": _NO_ANSWER}
-    is_ready = all(part["ok"] for part in parts.values())
-    parts["rate_limits"] = _rate_limits(service)
+        components = {"database": _NO_ANSWER, "check": _NO_ANSWER}
+    is_ready = all(component["ok"] for component in components.values())
+    components["rate_limits"] = _rate_limits(
+        service
+    )  # after `is_ready`: no reason for 503
     status = 503
     if is_ready:
         status = 200
-    return json_response({"ok": is_ready, **parts}, status)
+    return json_response({"ok": is_ready, **components}, status)
 
 
-def _rate_limits(service: Service) -> Part:
+def _rate_limits(service: Service) -> Component:
     if service.limiter.is_complete():
         return {"ok": True}
     problem = "the store does not answer: each process counts by itself"
     return {"ok": False, "problem": problem}
 
 
-def _database(version: int | None, trial: Trial) -> Part:
-    problem = f"this program needs version {versions.VERSION}"
-    if version == versions.VERSION:
-        if trial.passes():
-            return {"ok": True, "version": version}
-        problem = "it takes no writes"
-    return {"ok": False, "version": version, "problem": problem}
+def _database(version: int | None, trial: Trial) -> Component:
+    if version != versions.VERSION:
+        problem = f"this program needs version {versions.VERSION}"
+        return {"ok": False, "version": version, "problem": problem}
+    if not trial.passes():
+        return {"ok": False, "version": version, "problem": "it takes no writes"}
+    return {"ok": True, "version": version}
 
 
-def _check(state: State, settings: Settings) -> Part:
-    """Returns the part about the last complete check and the blocks it has read."""
+def _check(state: State, settings: Settings) -> Component:
+    """Returns the JSON about the last complete check, and about the blocks that are read."""
     progress = state.progress
     checked_at = None
     if state.checked_at:
         checked_at = iso(state.checked_at)
-    part: Part = {
+    component: Component = {
         "ok": state.payments == GREEN,
         "checked_at": checked_at,
         "height": None,
@@ -156,11 +159,12 @@ def _check(state: State, settings: Settings) -> Part:
         "previews_late": state.previews_late,
     }
     if progress is not None:
-        part["height"] = progress.height
-        part["blocks_behind"] = progress.behind
-        part["tip_at"] = iso(progress.mined_at)
+        component["height"] = progress.height
+        component["blocks_behind"] = progress.behind
+        component["tip_at"] = iso(progress.mined_at)
     if state.checked_at is None:
-        part["problem"] = "no check has been complete yet"
-    elif not part["ok"]:
-        part["problem"] = f"not within the last {settings.check_max_age_min} minutes"
-    return part
+        component["problem"] = "no check has been complete yet"
+    elif not component["ok"]:
+        minutes = settings.check_max_age_min
+        component["problem"] = f"not within the last {minutes} minutes"
+    return component

@@ -23,10 +23,15 @@ from storage.write_behind import Notes
 class Service:
     """The objects that a view may use.
 
-    `prices` has the exchange rates. `notes` stores minor facts in a background thread,
-    such as that an API key was used. `request_logs` are the logs of requests that parts
-    (optional plug-ins) keep. `resources` converts rows to JSON. `now` returns the
-    current wall-clock time.
+    - `prices`: the exchange rates.
+    - `limiter`: counts requests against the rate limits.
+    - `notes`: stores minor facts in a background thread, such as that an API key was
+      used.
+    - `counters`: the metrics of requests and of exchange rates.
+    - `resources`: converts rows to JSON.
+    - `owner_password`: the password that opens the merchant's pages, if one is set.
+    - `request_logs`: the logs of requests that parts (optional plug-ins) keep.
+    - `now`: returns the current wall-clock time.
     """
 
     settings: Settings

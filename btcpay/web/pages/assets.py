@@ -16,6 +16,7 @@ from typing import NamedTuple
 from flask import Response
 
 from btcpay import hooks
+from btcpay.web.pages.compression import GZIP_FORMAT
 
 FOR_EVER = "public, max-age=31536000, immutable"
 FOLDER = Path(__file__).resolve().parent / "static"
@@ -25,7 +26,7 @@ MEDIA_TYPES = {
     ".png": "image/png",
     ".svg": "image/svg+xml",
 }
-_NAME_WITH_HASH = re.compile(r"(\w+)\.[0-9a-f]{10}(\.\w+)")
+_NAME_WITH_HASH = re.compile(r"(?P<stem>\w+)\.[0-9a-f]{10}(?P<suffix>\.\w+)")
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,16 @@ def cached_file(
     media_type: str,
     for_ever: bool = True,
 ) -> Response:
-    """Returns a response that browsers cache for ever if `for_ever`, else not at all.
+    """Returns a response with this content, which browsers cache for ever.
 
-    `for_ever` must be False if the content can change while its URL stays the same.
+    If `for_ever` is False, browsers do not cache it at all. `for_ever` must be False if
+    the content can change while its URL stays the same.
     """
-    cache = "no-store"
+    cache_control = "no-store"
     if for_ever:
-        cache = FOR_EVER
-    return Response(content, content_type=media_type, headers={"Cache-Control": cache})
+        cache_control = FOR_EVER
+    headers = {"Cache-Control": cache_control}
+    return Response(content, content_type=media_type, headers=headers)
 
 
 def asset_path(file: str) -> str:
@@ -76,15 +79,15 @@ class AssetMatch(NamedTuple):
 
 
 def find_asset(name: str) -> AssetMatch | None:
-    """Finds a static file by its name with a hash; None if there is no such file.
+    """Returns the static file with this name, which has a hash; None if there is none.
 
-    A page of an older version of the service may request an old hash; it gets the
-    present file.
+    If the hash is an old one, returns the present file: a page that an older version of
+    the service has made may request it.
     """
     match = _NAME_WITH_HASH.fullmatch(name)
     if match is None:
         return None
-    asset = _assets().get(match[1] + match[2])
+    asset = _assets().get(match["stem"] + match["suffix"])
     if asset is None:
         return None
     return AssetMatch(asset, is_current=asset.name == name)
@@ -106,7 +109,7 @@ def _load(path: Path) -> Asset:
     digest = hashlib.sha256(content).hexdigest()[:10]
     return Asset(
         content=content,
-        gzipped=zlib.compress(content, 9, wbits=31),
+        gzipped=zlib.compress(content, 9, wbits=GZIP_FORMAT),
         media_type=MEDIA_TYPES[path.suffix],
         name=f"{path.stem}.{digest}{path.suffix}",
     )

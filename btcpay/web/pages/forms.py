@@ -30,10 +30,10 @@ _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 def read_form(long_field: str = "", max_bytes: int | None = None) -> dict[str, str]:
     """Returns the first value of each field of the form, without empty fields.
 
-    `limit_fields` truncates every text except that of the field `long_field`. Raises
-    PayloadTooLarge if the form has more than `max_bytes` (None means the maximum of the
-    settings). Raises InvalidRequest if the form arrives incomplete, or if a field's
-    name is too long.
+    Each text except that of the field `long_field` is truncated by `limit_fields`.
+    Raises PayloadTooLarge if the form has more than `max_bytes` (None means the maximum
+    of the settings). Raises InvalidRequest if the form arrives incomplete, or if a
+    field's name is too long.
     """
     fields = parse_qs(read_body(max_bytes).decode("utf-8", "replace"))
     texts = {name: values[0] for name, values in fields.items()}
@@ -46,10 +46,10 @@ def read_form(long_field: str = "", max_bytes: int | None = None) -> dict[str, s
 def limit_fields(fields: dict[str, str]) -> dict[str, str]:
     """Returns the fields, with each text truncated to LONGEST_FIELD characters.
 
-    This limits the time of code that handles a text, such as Unicode normalisation. A
-    truncated text is still too long for any field, so the form refuses it later. It
-    ends with an ellipsis: if it ended with blanks, other code could strip them, and the
-    text could become short enough.
+    This limits the time of code that handles a text, such as Unicode normalisation.
+
+    A truncated text is still too long for any field, so the form refuses it later. It
+    ends with an ellipsis: code that strips blanks at the end cannot make it shorter.
 
     Raises InvalidRequest if a field's name has more than LONGEST_FIELD characters.
     """
@@ -90,7 +90,8 @@ def error_message(error: Exception) -> str:
             " out. Please try again in a minute."
         )
     if isinstance(error, TooMuch):
-        high = formats.money(Decimal(MAX_USD), "USD", languages.current_language())
+        language = languages.current_language()
+        high = formats.money(Decimal(MAX_USD), "USD", language)
         return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
     if isinstance(error, TooLittle):
         language = languages.current_language()
@@ -129,14 +130,13 @@ def invisible_character_message_of(code: str) -> str:
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:
     """Parses an amount in `currency` that a person typed.
 
-    Raises AmountRefused if the text is no unambiguous amount, or if the amount is not
-    above 0 and from `low` to `high`.
+    Raises AmountRefused if the text is no amount or is ambiguous, and if the amount is
+    0 or less, below `low`, or above `high`.
     """
-    language = languages.current_language()
     try:
         amount = parse_amount(text, currency)
     except NotAnAmount as error:
-        raise _not_understood(error, text, currency, language) from None
+        raise _not_understood(error, text, currency) from None
     return _within_limits(amount, currency, low, high)
 
 
@@ -152,12 +152,13 @@ def read_written_amount(
     dinar here, although a person who types it may mean a thousand. A text in another
     format is parsed as if a person had typed it.
 
-    Raises AmountRefused if the text is no unambiguous amount, or if the amount is not
-    above 0 and from `low` to `high`.
+    Raises AmountRefused if the text is no amount or is ambiguous, and if the amount is
+    0 or less, below `low`, or above `high`.
     """
     if _WRITTEN.fullmatch(text):
         amount = Decimal(text)
-        if amount == round_money(amount, currency):
+        has_decimals_of_currency = amount == round_money(amount, currency)
+        if has_decimals_of_currency:
             return _within_limits(amount, currency, low, high)
     return read_amount(text, currency, low, high)
 
@@ -170,11 +171,11 @@ def _within_limits(
 ) -> Decimal:
     """Returns the amount itself.
 
-    Raises AmountRefused if it is not above 0 and from `low` to `high`.
+    Raises AmountRefused if it is 0 or less, below `low`, or above `high`.
     """
-    language = languages.current_language()
     if amount > 0 and low <= amount <= high:
         return amount
+    language = languages.current_language()
     most = formats.money(high, currency, language)
     if not low:
         message = gettext("Enter an amount above 0 and up to %(high)s.", high=most)
@@ -185,7 +186,7 @@ def _within_limits(
 
 
 def is_amount(text: str, currency: str) -> bool:
-    """True if a person who types this text means exactly one amount in the currency."""
+    """True if the text is an amount in the currency and is not ambiguous."""
     try:
         parse_amount(text, currency)
     except NotAnAmount:
@@ -193,10 +194,9 @@ def is_amount(text: str, currency: str) -> bool:
     return True
 
 
-def _not_understood(
-    error: NotAnAmount, text: str, currency: str, language: str
-) -> AmountRefused:
+def _not_understood(error: NotAnAmount, text: str, currency: str) -> AmountRefused:
     """Returns the error for two possible amounts, another currency, or no amount."""
+    language = languages.current_language()
     if error.readings:
         first, second = error.readings
         message = gettext(

@@ -25,8 +25,8 @@ _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 def install(app: App) -> None:
     """Installs gettext and two filters in the Jinja templates.
 
-    In templates `_` and `ngettext` escape the values that they insert, unless a value
-    is Markup.
+    In templates, `_` and `ngettext` translate a text and insert values into it. They
+    escape a value unless it is Markup.
     """
     env = app.jinja_env
     env.trim_blocks = True
@@ -55,7 +55,10 @@ def ngettext(singular: str, plural: str, number: int, **values: str) -> str:
 
 
 def current_language() -> str:
-    """Returns the code of this request's language, one of LANGUAGES."""
+    """Returns the code of this request's language, one of LANGUAGES.
+
+    `g.language` caches it.
+    """
     if "language" not in g:
         accepted = request.accept_languages.best_match(LANGUAGES, DEFAULT)
         g.language = language_parameter().get("lang") or accepted or DEFAULT
@@ -67,7 +70,10 @@ def language_query() -> str:
 
     Returns "" if this request has no parameter `lang` with a known language.
     """
-    return "".join(f"?{name}={value}" for name, value in language_parameter().items())
+    language = language_parameter().get("lang")
+    if language is None:
+        return ""
+    return f"?lang={language}"
 
 
 def this_page_in(language: str) -> str:

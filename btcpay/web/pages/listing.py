@@ -53,10 +53,11 @@ class Listing:
         if place is None and before_ms is not None:
             place = keyset.Position(before_ms, keyset.OLDEST)
         rows = db.rows(self.older, **self.values_after(place or FIRST))
+        rows_of_page = rows[:SIZE]
         older = None
         if len(rows) > SIZE:
-            older = rows[SIZE - 1].id
-        return ListPage(rows[:SIZE], is_first=place is None, older=older)
+            older = rows_of_page[-1].id
+        return ListPage(rows_of_page, is_first=place is None, older=older)
 
     def values_after(self, place: keyset.Position, limit: int = MORE) -> Values:
         """Returns the parameters of the query `older` for the rows after this position."""
@@ -75,10 +76,13 @@ class ListPage(NamedTuple):
     `is_first` is True for the first page. `older` is the value of `?older=` for the
     next page; None on the last page.
 
-    Two fields are only for searches. One request searches only a section of a long
-    list. `until_ms` is the creation time of the last row in that section, and the next
-    request continues after `older`; None if the whole list was searched. `has_names` is
-    True if the search found rows by an id, an address, a txid or a reference.
+    Two fields are only for searches, of which each request searches only a section of a
+    long list:
+
+    - `until_ms` is the creation time of the last row in that section, and the next
+      request continues after `older`. It is None if the whole list was searched.
+    - `has_names` is True if the search found rows by an id, an address, a txid or a
+      reference.
     """
 
     rows: Sequence[ListRow]

@@ -1,7 +1,6 @@
 """Renders HTML pages with their security headers, and shows errors as pages."""
 
 import functools
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from btcpay.web.admission import WindowKeys, guard, visit_windows
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.pages import languages
 from btcpay.web.pages.assets import asset_path
+from btcpay.web.pages.compression import compress
 from btcpay.web.paths import add_pages
 from btcpay.web.service import Service
 from storage.queries import merchants
@@ -25,7 +25,6 @@ View = Callable[..., Response]
 STYLE = "pages.css"
 # The pages' script fetches these paths. Their errors are JSON.
 _JSON_PATHS = ("/status", "/price", "/proof.json")
-GZIP_FORMAT = 31  # the `wbits` of zlib for the gzip format (RFC 1952)
 
 
 class Pages:
@@ -48,10 +47,10 @@ class Pages:
         self._styles = [STYLE]
         if own_style:
             self._styles.append(own_style)
-        self._testing = None
+        self._test_network = None
         network = service.settings.network.name
         if network != "mainnet":
-            self._testing = network
+            self._test_network = network
         if frame_ancestors is None:
             frame_ancestors = service.settings.frame_ancestors
         self._frame_ancestors = " ".join(frame_ancestors)
@@ -79,7 +78,7 @@ class Pages:
         return self.service.db.get(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def only_brand(self) -> merchants.BrandOnPages | None:
-        """Returns the branding of the only merchant; None if there are none or several."""
+        """Returns the branding of the only merchant; None unless there is exactly one."""
         rows = self.service.db.rows(merchants.ALL)
         if len(rows) == 1:
             return self.brand(rows[0].id)
@@ -94,7 +93,8 @@ class Pages:
     ) -> Response:
         """Renders a template with `values`, and with the values that every template gets.
 
-        `brand` is the branding of the merchant whose page it is.
+        `brand` is the branding of the merchant whose page this is; None for a page of no
+        merchant.
         """
         language = languages.current_language()
         up = path_to_root()
@@ -106,7 +106,7 @@ class Pages:
             up=up,
             asset=lambda file: up + asset_path(file),
             styles=styles,
-            testing=self._testing,
+            testing=self._test_network,
             has_mail=functools.cache(self.service.has_mail),
             has_password=self.service.owner_password.is_set,
             language=language,
@@ -131,10 +131,7 @@ class Pages:
         error: Exception,
         brand: merchants.BrandOnPages | None = None,
     ) -> Response:
-        """Returns the response to an error: a page, or JSON on paths in _JSON_PATHS.
-
-        The script of our pages fetches those paths.
-        """
+        """Returns the response to an error: a page, or JSON on paths in _JSON_PATHS."""
         api_error = as_api_error(error)
         response = error_response(api_error)
         if request.path.endswith(_JSON_PATHS):
@@ -153,10 +150,10 @@ class Pages:
         return page
 
     def payer_error_page(self, error: Exception) -> Response:
-        """Returns the error page for payers.
+        """Returns `error_page` for payers, compressed if it is a page.
 
-        If nothing is found at a URL, and the service has only one merchant, the page
-        shows that merchant's branding. So the payer sees how to reach the seller.
+        If the error is NotFound, and the service has only one merchant, the page shows
+        that merchant's branding. So the payer sees how to reach the seller.
         """
         brand = None
         if isinstance(error, NotFound):
@@ -188,8 +185,8 @@ class Pages:
     def add_security_headers(self, response: Response) -> Response:
         """Adds five security headers to a response.
 
-        If a view has set one of these headers, its value is kept, except for
-        X-Content-Type-Options. By default, for example, a page may not use the camera.
+        A view may set other values of these headers beforehand, except for
+        X-Content-Type-Options.
         """
         response.headers.setdefault("Permissions-Policy", "camera=()")
         response.headers.setdefault("Content-Security-Policy", self.policy())
@@ -221,25 +218,3 @@ def warm(app: Flask) -> None:
 
 def _is_for_payers(template: str) -> bool:
     return "/" not in template
-
-
-def compress(response: Response) -> Response:
-    """Compresses a page with gzip if the browser accepts it.
-
-    Call this function only for a page without secrets: if a page contains a secret and
-    a text that an attacker chooses, its compressed length can reveal the secret (the
-    attack BREACH). An invoice's page, the page of its proofs, and error pages contain
-    no secret, since everybody with the URL sees the same page. The page of a payment
-    link contains a secret only if it shows visitors their last invoice. The merchant's
-    pages must not be compressed.
-
-    The response to a form (POST) stays uncompressed, since it may repeat text of the
-    form.
-    """
-    if request.method == "POST":
-        return response
-    response.headers["Vary"] = "Accept-Encoding"
-    if request.accept_encodings.quality("gzip") > 0:
-        response.data = zlib.compress(response.data, 6, wbits=GZIP_FORMAT)
-        response.headers["Content-Encoding"] = "gzip"
-    return response
