@@ -30,7 +30,8 @@ class Counters(Collector):
         self._folder = folder
         self._unix_s = unix_s
         if folder:
-            # The library reads this setting when it is imported, perhaps before there is a folder.
+            # The library chose this class when it was imported. If the variable FOLDER of
+            # scrape.py was not yet set then, it chose the class for one process.
             values.ValueClass = values.MultiProcessValue()
         registry = CollectorRegistry()
         requests = Counter(
@@ -82,17 +83,21 @@ class Counters(Collector):
             self._refreshes.labels("none").inc()
 
     def collect(self) -> Iterator[Metric]:
-        """Yields the counts, and the age of the newest exchange rate in seconds."""
+        """Yields the counts.
+
+        In place of the time of the newest exchange rate, yields its age in seconds.
+        """
         for metric in self._counts():
             if metric.name != PRICE_TIME:
                 yield metric
                 continue
             newest_s = max(sample.value for sample in metric.samples)
-            if newest_s:
+            if newest_s:  # 0 until there was a price
                 text = "Age of the newest price; grows while nobody asks for one."
                 yield gauge("price_age_seconds", text, self._unix_s() - newest_s)
 
     def _counts(self) -> Iterator[Metric]:
+        """Yields the counts of all processes, or of this one if there is no folder."""
         if self._folder:
             yield from MultiProcessCollector(None, self._folder).collect()
         else:

@@ -52,9 +52,11 @@ Totals = Mapping[tuple[str, str], int]
 class Figures(Collector):
     """Collects the metrics that come from the database.
 
-    Its queries use indexes, and never load a whole table of payments. `counts_together`
-    returns True while all worker processes share their rate limits. `folder` is the
-    folder of the SQLite file; None for PostgreSQL.
+    Its queries use indexes, and never load a whole table of payments.
+
+    - `counts_together`: returns True while all worker processes share their rate limits.
+    - `now`: returns the current time.
+    - `folder`: the folder of the SQLite file; None for PostgreSQL.
     """
 
     db: Database
@@ -71,7 +73,8 @@ class Figures(Collector):
             figures = list(self._figures())
         except PeeweeException:
             figures = []
-        yield gauge("database_up", "Whether the database answers.", bool(figures))
+        is_up = bool(figures)
+        yield gauge("database_up", "Whether the database answers.", is_up)
         yield gauge(
             "rate_limit_store_up",
             "Whether all requests are counted together.",
@@ -103,7 +106,7 @@ def gauge(name: str, text: str, value: Any) -> Metric:
 
 
 def gauges(name: str, text: str, label: str, values: Mapping[str, Any]) -> Metric:
-    """Returns a gauge with a sample for each value of the label."""
+    """Returns a gauge with one label. `values` has the samples by the label's value."""
     family = GaugeMetricFamily(f"blocktill_{name}", text, labels=[label])
     for label_value, value in values.items():
         family.add_metric([label_value], value)
@@ -159,20 +162,23 @@ def _chain(db: Database, now: datetime) -> Iterator[Metric]:
 
 def _peers(db: Database, now: datetime) -> Iterator[Metric]:
     since_ms = to_ms(now - LATELY)
-    count = 0
-    for row in db.rows(sources.PEERS):
-        if row.good_ms and row.good_ms > since_ms:
-            count += 1
-    yield gauge("peers_good", "Nodes that answered a check within the hour.", count)
+    good_count = 0
+    for peer in db.rows(sources.PEERS):
+        if peer.good_ms and peer.good_ms > since_ms:
+            good_count += 1
+    text = "Nodes that answered a check within the hour."
+    yield gauge("peers_good", text, good_count)
     listens = bool(meta.get(db, meta.Key.LISTENS))
     text = "1 while a check stays and listens to peers."
     yield gauge("listens", text, int(listens))
 
 
 def _gaps(db: Database) -> Iterator[Metric]:
-    rows = db.rows(merchants.ALL)
-    needed_limits = {row.name: gap_of_merchant(db, row).limit for row in rows}
-    noted_limits = {row.name: row.wallet_gap_limit for row in rows}
+    needed_limits = {}
+    noted_limits = {}
+    for merchant in db.rows(merchants.ALL):
+        needed_limits[merchant.name] = gap_of_merchant(db, merchant).limit
+        noted_limits[merchant.name] = merchant.wallet_gap_limit
     yield gauges(
         "gap_needed",
         "The gap limit that the wallet needs now.",

@@ -32,8 +32,8 @@ def listen(bind: str) -> socket.socket | None:
     """Opens the socket on which all worker processes serve metrics.
 
     Call this function in gunicorn's master process. `bind` is "host:port", with an IPv6
-    host in brackets. Returns None if `bind` is "". Also returns None if the socket
-    cannot be opened, and logs the error: the shop works without metrics.
+    host in brackets; "" if no metrics are served. Returns None if `bind` is "". Logs the
+    error and returns None if the socket cannot be opened: the shop works without metrics.
     """
     if not bind:
         return None
@@ -53,10 +53,12 @@ def listen(bind: str) -> socket.socket | None:
 def make_folder() -> None:
     """Creates the folder into which workers write counts, and removes it at exit.
 
-    Call this function in gunicorn's master process. Does nothing if the environment
-    variable PROMETHEUS_MULTIPROC_DIR names a folder already. If possible, the folder is
-    in memory (/dev/shm): on a full disk, the system would kill a process that writes to
-    a memory-mapped file.
+    Call this function in gunicorn's master process. It stores the folder in the
+    environment variable PROMETHEUS_MULTIPROC_DIR. Does nothing if that variable names a
+    folder already.
+
+    If possible, the folder is in memory (/dev/shm): on a full disk, the system would
+    kill a process that writes to a memory-mapped file.
     """
     if FOLDER in os.environ:  # set before a reload, or by the operator
         return
@@ -65,7 +67,7 @@ def make_folder() -> None:
         parent = MEMORY
     _remove_abandoned(Path(parent))
     folder = None
-    while folder is None:
+    while folder is None:  # another process has removed the last one
         folder = _new_locked_folder(parent)
     os.environ[FOLDER] = folder
     atexit.register(_remove, folder, os.getpid())
@@ -74,11 +76,13 @@ def make_folder() -> None:
 def _new_locked_folder(parent: str) -> str | None:
     """Creates a folder, and locks it until this process and those that it forks have ended.
 
-    Returns None if another process took it for abandoned before it was locked.
+    Returns None if another process has removed the folder before this one locked it:
+    it seemed to be abandoned.
     """
     folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent)
     try:
-        fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
+        descriptor = os.open(folder, os.O_RDONLY)  # it has the lock, and stays open
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
     except FileNotFoundError:
         return None
     if os.path.isdir(folder):
@@ -123,7 +127,9 @@ class MetricsServer(HTTPServer):
     to the service do not wait for scrapes.
     """
 
-    timeout = 0  # of `handle_request`: another process may have taken the connection
+    # Seconds that `handle_request` waits for a connection, which another process may
+    # have taken.
+    timeout = 0
 
     def __init__(
         self,
@@ -133,12 +139,15 @@ class MetricsServer(HTTPServer):
         registry = CollectorRegistry()
         for collector in collectors:
             registry.register(collector)
+        # MetricsHandler reads the registry from its class.
         handler = type("ScrapeHandler", (ScrapeHandler,), {"registry": registry})
-        super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
-        self.socket.close()
+        address = listener.getsockname()[:2]  # host and port, also for IPv6
+        super().__init__(address, handler, bind_and_activate=False)
+        self.socket.close()  # HTTPServer has made it; `listener` takes its place
         # accept() must not block: another process may have taken the connection already.
         listener.setblocking(False)
         self.socket = listener
+        # `end` writes to this pair of sockets, which wakes `_serve`. HTTPServer's own
         # `serve_forever` would look several times a second whether it has to end.
         self._end_reader, self._end_writer = socket.socketpair()
         self._thread = threading.Thread(target=self._serve, daemon=True)

@@ -27,20 +27,23 @@ class State:
       green if the last complete check (`blocktill check`) is no older than
       BLOCKTILL_CHECK_MAX_AGE_MIN, and not in the future by more than that. It is yellow
       if no check has ever completed, else red.
-    - `check` has the same colour, but is yellow already after LATE_SHARE of that time.
-      Then, for example, no explorer responds, or cron does not run the check.
+    - `check` has the colour of `payments`, but turns yellow earlier: when LATE_SHARE of
+      BLOCKTILL_CHECK_MAX_AGE_MIN has passed. The reason may be that no explorer responds,
+      or that cron does not run the check.
     - `previews` is yellow if an invoice's page is open, but the mempool was not queried in
-      time for the invoice. Payments to the invoice are still found in blocks.
+      time for the invoice, else green. Payments to the invoice are still found in blocks.
     - `chain` is red if the best known block is too old. It is yellow while some blocks
-      have not been searched for payments.
+      have not been searched for payments, else green.
     - `backup` is green if the last backup was made within BACKUP_AGE, else yellow.
+
+    `checked_at`, `previews_late` and `progress` are the arguments of `state_of`.
     """
 
     payments: Colour
     checked_at: datetime | None
     check: Colour
     previews: Colour
-    previews_late: int  # the number of open pages that were not looked up in time
+    previews_late: int
     chain: Colour
     progress: Progress | None
     backup: Colour
@@ -49,12 +52,12 @@ class State:
 def state_in(db: Database, settings: Settings, now: datetime) -> State:
     """Computes the shop's health from the facts in the database."""
     return state_of(
-        meta.time(db, meta.Key.CHECKED_MS),
-        meta.count(db, meta.Key.PREVIEWS_LATE),
-        progress_of(db, now),
-        meta.time(db, meta.Key.BACKED_UP_MS),
-        settings,
-        now,
+        checked_at=meta.time(db, meta.Key.CHECKED_MS),
+        previews_late=meta.count(db, meta.Key.PREVIEWS_LATE),
+        progress=progress_of(db, now),
+        backed_up_at=meta.time(db, meta.Key.BACKED_UP_MS),
+        settings=settings,
+        now=now,
     )
 
 
@@ -81,12 +84,12 @@ def state_in_row(
 ) -> State:
     """Computes the shop's health from the facts in a row that is already loaded."""
     return state_of(
-        from_ms_or_none(row.checked_ms),
-        row.previews_late or 0,
-        progress_from_row(db, row),
-        from_ms_or_none(row.backed_up_ms),
-        settings,
-        now,
+        checked_at=from_ms_or_none(row.checked_ms),
+        previews_late=row.previews_late or 0,
+        progress=progress_from_row(db, row),
+        backed_up_at=from_ms_or_none(row.backed_up_ms),
+        settings=settings,
+        now=now,
     )
 
 

@@ -31,7 +31,7 @@ VISITS = Bucket("visit", 600, period_s=60)
 # thus do not block others.
 LOOKS = Bucket("look", 120, period_s=60)
 # The class is imported only if it is needed, since the Redis driver takes 200 ms and 6 MB.
-_SHARED_WINDOWS = "btcpay.web.rate_limits_redis:SharedWindows"
+_SHARED_WINDOWS = "btcpay.web.rate_limits_redis"
 
 
 def link_invoices(per_hour: int) -> Bucket:
@@ -70,7 +70,7 @@ class Limiter:
         self._memory = MemoryWindows(unix_s)
         self._shared = None
         if store != "memory://":
-            shared_windows = resolve_name(_SHARED_WINDOWS)
+            shared_windows = resolve_name(f"{_SHARED_WINDOWS}:SharedWindows")
             self._shared = shared_windows(store, monotonic_s)
 
     def hit(

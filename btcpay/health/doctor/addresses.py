@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Iterator
-from typing import cast
+from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
 from btcpay.health.doctor.shop import Shop
@@ -23,31 +23,45 @@ def ipv6(shop: Shop) -> Iterator[Finding]:
     """Yields a yellow finding if a host responds over IPv4 but not over IPv6.
 
     Only one host is tested: the first explorer or price source that has both IPv4 and
-    IPv6 addresses. Yields nothing if no host has both, or if a proxy is set, since the
-    proxy chooses the address.
+    IPv6 addresses. Yields nothing if no host has both. Yields nothing either if a proxy
+    is set, since the proxy then chooses the address.
     """
     settings = shop.settings
     if settings.proxy:
         return
     urls = [*settings.explorers, *(source.url for source in settings.price_sources)]
     for url in urls:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        if is_near(host):
+        host = _look_up(url)
+        if host is None or not host.ipv6 or not host.ipv4:
             continue
-        port = parts.port or DEFAULT_PORTS[parts.scheme or "http"]
-        addresses = _addresses(host, port)
-        ipv6_addresses = _of_family(addresses, socket.AF_INET6)
-        ipv4_addresses = _of_family(addresses, socket.AF_INET)
-        if ipv6_addresses and ipv4_addresses:
-            if not _answers(ipv6_addresses) and _answers(ipv4_addresses):
-                yield Finding(NAME, YELLOW, SENTENCE.format(host=host), REMEDY)
-            return
+        if not _answers(host.ipv6) and _answers(host.ipv4):
+            yield Finding(NAME, YELLOW, SENTENCE.format(host=host.name), REMEDY)
+        return
 
 
-def _of_family(addresses: list[Address], family: int) -> list[Address]:
-    """Returns the addresses of this family, IPv4 or IPv6."""
-    return [address for address in addresses if address[0] == family]
+class Host(NamedTuple):
+    """A host, with its IPv6 and its IPv4 addresses."""
+
+    name: str
+    ipv6: list[Address]
+    ipv4: list[Address]
+
+
+def _look_up(url: str) -> Host | None:
+    """Returns the host of a URL; None if it is this machine or a private IP address."""
+    parts = urlsplit(url)
+    name = parts.hostname or ""
+    if is_near(name):
+        return None
+    port = parts.port or DEFAULT_PORTS[parts.scheme or "http"]
+    host = Host(name, [], [])
+    for address in _addresses(name, port):
+        family = address[0]
+        if family == socket.AF_INET6:
+            host.ipv6.append(address)
+        elif family == socket.AF_INET:
+            host.ipv4.append(address)
+    return host
 
 
 def _addresses(host: str, port: int) -> list[Address]:

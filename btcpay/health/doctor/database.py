@@ -49,14 +49,9 @@ def examine(settings: Settings, every_page: bool) -> Examination:
     if sqlite_path(settings.database_url):
         remedy = FILE_REMEDY
     try:
-        versions.refuse_missing(settings.database_url)
-        db = open_database(settings.database_url)
-        with db.borrow_connection():
-            versions.refuse_unfit(db)
-            if every_page and not db.is_server:
-                _require_whole(db)
-            finding = _version(db, settings)
+        db, finding = _open_and_read(settings, every_page)
     except DatabaseNotReady as error:
+        # The message is the problem, a colon, and the remedy.
         sentence, _, own_remedy = str(error).partition(": ")
         return Examination(Finding(NAME, RED, sentence, own_remedy), None)
     except PeeweeException as error:
@@ -68,6 +63,22 @@ def examine(settings: Settings, every_page: bool) -> Examination:
         sentence = f"takes no writes: {in_one_line(error)}"
         return Examination(Finding(NAME, RED, sentence, remedy), db)
     return Examination(finding, db)
+
+
+def _open_and_read(settings: Settings, every_page: bool) -> tuple[Database, Finding]:
+    """Opens the database, and returns it with a green finding about its version.
+
+    Raises DatabaseNotReady if the database is missing, or has another version or
+    network. Raises PeeweeException if it cannot be read.
+    """
+    versions.refuse_missing(settings.database_url)
+    db = open_database(settings.database_url)
+    with db.borrow_connection():
+        versions.refuse_unfit(db)
+        if every_page and not db.is_server:
+            _require_whole(db)
+        finding = _version(db, settings)
+    return db, finding
 
 
 def _require_whole(db: Database) -> None:
@@ -121,18 +132,18 @@ def modes(shop: Shop) -> Iterator[Finding]:
     if path is None or not path.is_file():
         return
     files = [Path(f"{path}{suffix}") for suffix in SUFFIXES]
-    open_files = [str(file) for file in files if _mode(file) & FOR_OTHERS]
-    folder = path.parent.absolute()
-    open_to_all = list(open_files)
+    exposed_files = [str(file) for file in files if _mode(file) & FOR_OTHERS]
+    exposed = list(exposed_files)
     remedies = []
+    folder = path.parent.absolute()
     if _mode(folder) & LISTED_OR_WRITTEN:
-        open_to_all.append(f"the folder {folder}")
+        exposed.append(f"the folder {folder}")
         remedies.append(FOLDER_REMEDY.format(folder))
-    if open_files:
-        quoted = [f"'{file}'" for file in open_files]
+    if exposed_files:
+        quoted = [f"'{file}'" for file in exposed_files]
         remedies.append(f"chmod 600 {' '.join(quoted)}")
-    if remedies:
-        sentence = f"other users may use {', '.join(open_to_all)}"
+    if exposed:
+        sentence = f"other users may use {', '.join(exposed)}"
         yield Finding("file modes", RED, sentence, "; ".join(remedies))
     else:
         yield Finding("file modes", GREEN, "only its owner may use the database")

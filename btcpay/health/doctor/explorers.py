@@ -29,33 +29,36 @@ MOST_MERCHANTS = 20  # so that these look-ups cost at most 200 calls
 def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
     """Yields a finding for each explorer, and a yellow one if only one of several works.
 
-    The finding of an explorer is
+    The finding about an explorer is
 
+    - yellow if the hourly quota of calls was used up before the explorer was tested;
     - red if the explorer is on another network;
-    - yellow if it does not show the chain, or red if no explorer shows the chain, since
+    - yellow if it does not show the chain, but red if no explorer shows the chain, since
       then no payment is found;
-    - yellow if it shows the chain, but no unconfirmed payments.
+    - yellow if it shows the chain, but no unconfirmed payments;
+    - green otherwise.
     """
-    good = [probe.host for probe in probes if not probe.trouble]
-    if len(good) == 1 < len(probes):
+    good_hosts = [probe.host for probe in probes if not probe.trouble]
+    if len(good_hosts) == 1 and len(probes) > 1:
         sentence = (
-            f"only {good[0]} shows our chain: invoices end a day after their deadline"
+            f"only {good_hosts[0]} shows our chain:"
+            " invoices end a day after their deadline"
         )
         yield Finding("second explorer", YELLOW, sentence, EXPLORERS_FIRST)
-    all_bad = all(probe.trouble for probe in probes if not probe.is_spent)
+    # What an explorer would show is unknown if the quota is used up.
+    no_chain = all(probe.trouble for probe in probes if not probe.is_spent)
     for probe in probes:
-        name = f"explorer {probe.host}"
-        if not probe.trouble:
-            yield _without_trouble(name, probe)
-            continue
+        yield _of_explorer(probe, no_chain)
+
+
+def _of_explorer(probe: Probe, no_chain: bool) -> Finding:
+    """Returns the finding about an explorer. `no_chain`: no explorer shows the chain."""
+    name = f"explorer {probe.host}"
+    if probe.trouble:
         colour = YELLOW
-        if not probe.is_spent and (all_bad or probe.is_foreign):
+        if not probe.is_spent and (no_chain or probe.is_foreign):
             colour = RED
-        yield Finding(name, colour, probe.trouble, probe.remedy)
-
-
-def _without_trouble(name: str, probe: Probe) -> Finding:
-    """Returns a green finding; a yellow one if no unconfirmed payments are shown."""
+        return Finding(name, colour, probe.trouble, probe.remedy)
     if probe.blindness:
         return Finding(name, YELLOW, probe.blindness, probe.remedy)
     return Finding(name, GREEN, f"at block {probe.height}, with whole blocks")
@@ -67,13 +70,13 @@ def next_addresses(shop: Shop, db: Database) -> list[NextAddress]:
     The doctor looks up these addresses at each explorer, since an explorer may not
     support every script type.
     """
-    by_kind: dict[bytes, NextAddress] = {}
+    network = shop.settings.network
+    by_script_type: dict[bytes, NextAddress] = {}
     for merchant in db.rows(merchants.ALL)[:MOST_MERCHANTS]:
-        script, address = at_index(
-            merchant.descriptor, merchant.next_index, shop.settings.network
-        )
-        by_kind.setdefault(script[:KIND_BYTES], NextAddress(address, script))
-    return list(by_kind.values())
+        script, address = at_index(merchant.descriptor, merchant.next_index, network)
+        script_type = script[:KIND_BYTES]
+        by_script_type.setdefault(script_type, NextAddress(address, script))
+    return list(by_script_type.values())
 
 
 def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
@@ -84,28 +87,31 @@ def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
     the smallest difference decides: green up to CLOCK_NEAR, yellow up to CLOCK_OFF,
     else red.
     """
-    tips = []
+    tip_times = []
     for probe in probes:
         if probe.tip_at and not probe.is_foreign:
-            tips.append(probe.tip_at)
-    if any(tip_at - shop.now() > BLOCK_AHEAD for tip_at in tips):
+            tip_times.append(probe.tip_at)
+    if any(tip_at - shop.now() > BLOCK_AHEAD for tip_at in tip_times):
         sentence = "the chain's last block is hours ahead of it"
         yield Finding("clock", RED, sentence, SET_CLOCK)
         return
     differences = [abs(probe.ahead) for probe in probes if probe.ahead is not None]
-    if not differences:
+    if differences:
+        yield _clock_difference(min(differences))
+    else:
         sentence = "no explorer gave a time to compare it with"
         yield Finding("clock", YELLOW, sentence, EXPLORERS_FIRST)
-        return
-    difference = min(differences)
+
+
+def _clock_difference(difference: timedelta) -> Finding:
+    """Returns the finding about the smallest difference from an explorer's clock."""
     seconds = difference // timedelta(seconds=1)
     sentence = f"{seconds} s from the nearest explorer's"
     if difference <= CLOCK_NEAR:
-        yield Finding("clock", GREEN, sentence)
-    elif difference <= CLOCK_OFF:
-        yield Finding("clock", YELLOW, sentence, SET_CLOCK)
-    else:
-        yield Finding("clock", RED, sentence, SET_CLOCK)
+        return Finding("clock", GREEN, sentence)
+    if difference <= CLOCK_OFF:
+        return Finding("clock", YELLOW, sentence, SET_CLOCK)
+    return Finding("clock", RED, sentence, SET_CLOCK)
 
 
 def addresses_ahead(
@@ -119,18 +125,19 @@ def addresses_ahead(
     A red finding means that another program gives out addresses of the same account, or
     that the database is an old copy. Examines at most MOST_MERCHANTS merchants.
 
-    If `quota` is not None, stores the results and counts the calls in the quota. If no
-    explorer works, yields the red findings that an earlier run has stored, and a yellow
-    one.
+    If `quota` is not None, stores the results, and counts the calls in the quota. If no
+    explorer works, yields a yellow finding, and the red findings of an earlier run.
     """
-    good = [probe.url for probe in probes if not probe.trouble]
+    good_urls = [probe.url for probe in probes if not probe.trouble]
     rows = db.rows(merchants.ALL)
-    if not good:
+    if not good_urls:
         sentence = "no explorer could be asked whether somebody else hands them out"
         yield Finding("addresses", YELLOW, sentence, EXPLORERS_FIRST)
-        yield from map(_shared_account, filter(_is_known_shared, rows))
+        for merchant in rows:
+            if _is_known_shared(merchant):
+                yield _shared_account(merchant, [merchant.used_ahead])
         return
-    explorers = open_explorers(shop.settings, quota, urls=good)
+    explorers = open_explorers(shop.settings, quota, urls=good_urls)
     for merchant in rows[:MOST_MERCHANTS]:
         yield _addresses_of(merchant, explorers, shop, quota)
     if rows[MOST_MERCHANTS:]:
@@ -146,29 +153,29 @@ def _addresses_of(
 ) -> Finding:
     name = f"addresses of {merchant.name}"
     try:
-        used = used_ahead(explorers, merchant, shop.settings.network)
+        used_indexes = used_ahead(explorers, merchant, shop.settings.network)
     except ExplorerError as error:
         if _is_known_shared(merchant):
-            return _shared_account(merchant)
+            return _shared_account(merchant, [merchant.used_ahead])
         sentence = f"could not be asked about: {error}"
         return Finding(name, YELLOW, sentence, "try again later")
     if quota:
-        note_used_ahead(quota.db, merchant, used, shop.now())
-    if used:
-        return _shared_account(merchant, used)
+        note_used_ahead(quota.db, merchant, used_indexes, shop.now())
+    if used_indexes:
+        return _shared_account(merchant, used_indexes)
     start = merchant.next_index
     return Finding(name, GREEN, f"the next {AHEAD}, from {start} on, are unused")
 
 
 def _is_known_shared(merchant: Merchant) -> bool:
     """True if an earlier look-up showed one of the next addresses as used."""
-    known = merchant.used_ahead
-    return known is not None and known >= merchant.next_index
+    known_index = merchant.used_ahead
+    return known_index is not None and known_index >= merchant.next_index
 
 
-def _shared_account(merchant: Merchant, used: Sequence[int | None] = ()) -> Finding:
-    """Returns the finding that addresses are `used`; by default the stored one."""
-    numbers = ", ".join(map(str, used or [merchant.used_ahead]))
+def _shared_account(merchant: Merchant, used_indexes: Sequence[int | None]) -> Finding:
+    """Returns the red finding that the addresses with these indexes are used."""
+    numbers = ", ".join(map(str, used_indexes))
     start = merchant.next_index
     return Finding(
         f"addresses of {merchant.name}",

@@ -28,6 +28,7 @@ BEHIND_REMEDY = (
 
 
 def state(shop: Shop, db: Database) -> Iterator[Finding]:
+    """Yields three findings: about the check, open pages, and the chain."""
     now = shop.now()
     current = state_in(db, shop.settings, now)
     yield _check(current, now)

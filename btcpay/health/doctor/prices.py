@@ -31,21 +31,22 @@ Answer = Decimal | Exception
 def findings(shop: Shop) -> Iterator[Finding]:
     """Yields a finding for each price source, and one for the price that they agree on.
 
-    The finding of a source that fails, or deviates from the median, is yellow if enough
-    sources agree nevertheless. Otherwise it is red: without a price nothing can be sold.
+    The finding about a source is green if the source gives a price near the median.
+    Otherwise it is yellow if enough sources agree nevertheless, and red if not: without
+    a price nothing can be sold.
     """
     settings = shop.settings
     answers = [_ask(source, settings.proxy) for source in settings.price_sources]
     prices = [answer for answer in answers if isinstance(answer, Decimal)]
     price_usd = agreed_price(prices, settings.price_quorum)
-    bad: Colour = YELLOW
+    fault_colour: Colour = YELLOW
     if price_usd is None:
-        bad = RED
+        fault_colour = RED
     for source, answer in zip(settings.price_sources, answers, strict=True):
-        yield _of_source(source, answer, prices, bad)
+        yield _of_source(source, answer, prices, fault_colour)
     if price_usd is None:
         yield _no_price(settings, len(answers), len(prices))
-    elif len(answers) < ENOUGH and settings.network.seeds:
+    elif len(answers) < ENOUGH and settings.network.seeds:  # regtest has none
         sentence = f"{price_usd} USD for a bitcoin, by {len(answers)} alone: one that lies moves it"
         remedy = "set three or more in BLOCKTILL_PRICE_SOURCES"
         yield Finding("price", YELLOW, sentence, remedy)
@@ -57,42 +58,42 @@ def _of_source(
     source: PriceSource,
     answer: Answer,
     prices: list[Decimal],
-    bad: Colour,
+    fault_colour: Colour,
 ) -> Finding:
-    """Returns the finding for one source.
+    """Returns the finding about one source.
 
-    `prices` has the prices of all sources. `bad` is the colour of a finding with
-    trouble.
+    `prices` has the prices of all sources. `fault_colour` is the colour of the finding
+    if the source fails or deviates from the median.
     """
     # Shows only the host, since the URL may contain an API key.
     name = f"price source {urlsplit(source.url).hostname}"
-    if not isinstance(answer, Decimal):
-        usual = REMEDY
+    if isinstance(answer, Exception):
+        usual_remedy = REMEDY
         if source.url.startswith(f"{SANDBOX_URL}/"):
-            usual = SANDBOX_REMEDY
-        remedy = remedy_for(answer, "BLOCKTILL_PRICE_SOURCES", usual)
-        return Finding(name, bad, _sentence(answer, source), remedy)
+            usual_remedy = SANDBOX_REMEDY
+        remedy = remedy_for(answer, "BLOCKTILL_PRICE_SOURCES", usual_remedy)
+        return Finding(name, fault_colour, _sentence(answer, source), remedy)
     deviation = answer / median(prices) - 1
     sentence = f"{answer} USD, {deviation * 100:+.2f} % from the median"
     if abs(deviation) > MAX_DEVIATION:
-        return Finding(name, bad, sentence, REMEDY)
+        return Finding(name, fault_colour, sentence, REMEDY)
     return Finding(name, GREEN, sentence)
 
 
-def _no_price(settings: Settings, sources: int, prices: int) -> Finding:
+def _no_price(settings: Settings, source_count: int, price_count: int) -> Finding:
     """Returns the finding that there is no agreed price.
 
-    `sources` is the number of sources, `prices` the number of those that returned a
-    price.
+    `price_count` is the number of sources that returned a price.
     """
-    reason = "none of 1 source answers"
-    if sources != 1:
-        reason = f"none of {sources} sources answers"
-    if prices:
+    if price_count:
         reason = (
-            f"{settings.price_quorum} of {sources} sources must agree within 5 %,"
+            f"{settings.price_quorum} of {source_count} sources must agree within 5 %,"
             " and fewer do"
         )
+    elif source_count == 1:
+        reason = "none of 1 source answers"
+    else:
+        reason = f"none of {source_count} sources answers"
     remedy = (
         "no invoice can be made until enough sources agree; if none answers,"
         f" {NETWORK_REMEDY}"
@@ -101,7 +102,10 @@ def _no_price(settings: Settings, sources: int, prices: int) -> Finding:
 
 
 def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a finding for each currency except USD that a merchant or an active link uses."""
+    """Yields a finding about the price in each currency that is in use, except USD.
+
+    These are the currencies of merchants and of active payment links.
+    """
     prices = Prices(shop.settings)
     currencies = {row.currency for row in db.rows(merchants.CURRENCIES)}
     currencies |= {row.currency for row in db.rows(links.CURRENCIES)}

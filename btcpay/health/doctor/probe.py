@@ -74,8 +74,10 @@ def probe_all(
 
     An explorer gets at most eight calls, plus one or two for each of the `addresses`.
     `known_height` is the height of the best block in the database; 0 if there is none.
-    `first` is the lowest block in the database; None if there is none. An explorer
-    whose tip is far below the best known height is marked as outdated.
+    `first` is the lowest block in the database; None if there is none.
+
+    `judge_tip` compares each explorer's tip with the best height: that of the database
+    or of the explorers, whichever is higher.
     """
     probes = [
         _probe(url, shop, quota, first, addresses) for url in shop.settings.explorers
@@ -103,29 +105,34 @@ def _probe(
     if url == SANDBOX_URL:
         probe.remedy = SANDBOX_REMEDY
     try:
-        _ask(probe, explorer, first)
+        _test_chain(probe, explorer, first)
         if not probe.trouble:
-            _look_for(probe, explorer, addresses)
+            _test_mempool(probe, explorer, addresses)
     except (FetchError, ProofFailed, DecodeError) as error:
-        probe.is_spent = isinstance(error, BudgetSpent)
-        if isinstance(error, WrongNetwork):
-            probe.is_foreign = True
-            probe.remedy = "correct BLOCKTILL_EXPLORERS, or BLOCKTILL_NETWORK"
-        elif not probe.trouble:
-            probe.remedy = remedy_for(error, "BLOCKTILL_EXPLORERS", probe.remedy)
-        probe.trouble = probe.trouble or str(error)
+        _note_error(probe, error)
     probe.ahead = explorers.clock_skew.offset(shop.now(), time.monotonic())
     return probe
 
 
-def _ask(probe: Probe, explorer: Explorer, first: BlockId | None) -> None:
+def _note_error(probe: Probe, error: Exception) -> None:
+    """Sets the probe's trouble and remedy. Keeps a trouble that is set already."""
+    probe.is_spent = isinstance(error, BudgetSpent)
+    if isinstance(error, WrongNetwork):
+        probe.is_foreign = True
+        probe.remedy = "correct BLOCKTILL_EXPLORERS, or BLOCKTILL_NETWORK"
+    elif not probe.trouble:
+        probe.remedy = remedy_for(error, "BLOCKTILL_EXPLORERS", probe.remedy)
+    probe.trouble = probe.trouble or str(error)
+
+
+def _test_chain(probe: Probe, explorer: Explorer, first: BlockId | None) -> None:
     """Sends the requests about the chain, and fills in the probe.
 
     Raises FetchError, ProofFailed or DecodeError at the first fault. Sets `trouble` if
     it can explain the fault better than the exception does.
     """
-    height, raw = explorer.require_chain(0)
-    header = parse_header(raw)
+    height, raw_header = explorer.require_chain(0)
+    header = parse_header(raw_header)
     probe.height = height
     probe.tip_at = from_unix_s(header.time)
     _ask_as_follower(explorer, height, header)
@@ -137,6 +144,7 @@ def _ask(probe: Probe, explorer: Explorer, first: BlockId | None) -> None:
         probe.trouble = f"cannot show its last block, so it settles nothing: {error}"
         probe.remedy = "name one that shows whole blocks in BLOCKTILL_EXPLORERS"
         raise
+    # At most its tip's height: no explorer has a hash above its tip.
     if first and explorer.block_hash(min(first.height, height)) != first.hash:
         probe.trouble = f"lacks our block {first.height}, the first that we keep"
         probe.remedy = (
@@ -157,12 +165,12 @@ def _ask_as_follower(explorer: Explorer, height: int, header: Header) -> None:
         pass
 
 
-def _look_for(
+def _test_mempool(
     probe: Probe,
     explorer: Explorer,
     addresses: Sequence[NextAddress],
 ) -> None:
-    """Looks up unconfirmed payments to the addresses, and sets `blindness` if that fails.
+    """Requests unconfirmed payments to the addresses. Sets `blindness` if that fails.
 
     Raises BudgetSpent if the hourly quota of calls is used up.
     """
@@ -188,9 +196,9 @@ def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:
     It is outdated if it is more than MAX_BLOCKS_BEHIND below the height `best`, or
     older than the network's `tip_max_age`.
     """
-    behind = best - (probe.height or 0)
-    if behind > MAX_BLOCKS_BEHIND:
-        probe.trouble = f"is {behind} blocks behind, at {probe.height}"
+    blocks_behind = best - (probe.height or 0)
+    if blocks_behind > MAX_BLOCKS_BEHIND:
+        probe.trouble = f"is {blocks_behind} blocks behind, at {probe.height}"
     elif probe.tip_at and network.stands_still(probe.tip_at, now):
         minutes = (now - probe.tip_at) // timedelta(minutes=1)
         probe.trouble = (

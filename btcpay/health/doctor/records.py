@@ -21,11 +21,11 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a finding for each merchant: red if the balance is not the sum of the outputs."""
     for merchant in db.rows(merchants.ALL):
         name = f"totals of {merchant.name}"
-        of: Values = {"merchant_id": merchant.id}
+        values: Values = {"merchant_id": merchant.id}
         # One snapshot, since a check may write between the two queries.
         with db.snapshot():
-            balance = db.get_or_none(balances.OF_MERCHANT, **of)
-            sums = db.get(balances.RECOMPUTED, **of)
+            balance = db.get_or_none(balances.OF_MERCHANT, **values)
+            sums = db.get(balances.RECOMPUTED, **values)
         if balance and balance == sums:
             sentence = f"{balance.confirmed_sats} satoshis confirmed, {balance.total_sats} in all"
             yield Finding(name, GREEN, sentence)
@@ -57,8 +57,7 @@ def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
 def time(_shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a finding that is red while `blocktill check` doubts this machine's clock.
 
-    While it doubts the clock, the check does nothing that cannot be undone, such as
-    erasing data.
+    In that time the check does nothing that cannot be undone, such as erasing data.
     """
     reason = noted_doubt(db)
     if not reason:
@@ -75,17 +74,17 @@ def time(_shop: Shop, db: Database) -> Iterator[Finding]:
 def work(_shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a red finding for each task that has failed and will be tried again.
 
-    Such tasks are those of parts (optional plug-ins), and the search of a block for
-    payments. Yields at most MOST_WORK findings; nothing if there are no such tasks.
+    A task is the work of a part (an optional plug-in) on a block, or the search of a
+    block for payments. Yields at most MOST_WORK findings; nothing if no task has failed.
     """
     for row in db.rows(part_work.FAILED, limit=MOST_WORK):
-        place = part_work.describe_work(row.kind, row.height, row.invoice_id)
-        payments = "payments are found"
+        task = part_work.describe_work(row.kind, row.height, row.invoice_id)
+        consequence = "payments are found"
         if row.part == part_work.CORE:
-            payments = "its payments are not found until then"
+            consequence = "its payments are not found until then"
         sentence = (
-            f"{place}: {row.reason}; tried {row.failures} times, and again at"
-            f" {iso_ms(row.next_ms)}; {payments}"
+            f"{task}: {row.reason}; tried {row.failures} times, and again at"
+            f" {iso_ms(row.next_ms)}; {consequence}"
         )
         remedy = "see the check's log; if memory was short, give the check more"
         yield Finding(f"work of {row.part}", RED, sentence, remedy)
@@ -123,19 +122,19 @@ def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
 def _gap(db: Database, merchant: Merchant) -> Finding:
     name = f"gap of {merchant.name}"
     gap = gap_of_merchant(db, merchant)
-    paid = "none is paid"
+    last_paid = "none is paid"
     if gap.highest_paid is not None:
-        paid = f"the last paid is {gap.highest_paid}"
+        last_paid = f"the last paid is {gap.highest_paid}"
     sentence = (
-        f"the next address is {merchant.next_index}, {paid}: the wallet needs a gap limit of"
+        f"the next address is {merchant.next_index}, {last_paid}: the wallet needs a gap limit of"
         f" {gap.limit}, and is taken to have {merchant.wallet_gap_limit}"
     )
     if gap.is_well_within(merchant.wallet_gap_limit):
         return Finding(name, GREEN, sentence)
-    advised = str(gap.limit + MARGIN)
-    command = shlex.join(["blocktill", "wallet", "gap", merchant.name, advised])
+    advised_limit = str(gap.limit + MARGIN)
+    command = shlex.join(["blocktill", "wallet", "gap", merchant.name, advised_limit])
     remedy = (
-        f"set the wallet's gap limit to {advised}, or use `blocktill wallet export`"
+        f"set the wallet's gap limit to {advised_limit}, or use `blocktill wallet export`"
         f" (docs/operators/backup.md); then note it: `{command}`"
     )
     return Finding(name, YELLOW, sentence, remedy)

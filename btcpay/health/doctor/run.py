@@ -28,6 +28,7 @@ from storage.queries import blocks
 
 
 def parts(shop: Shop, db: Database) -> Iterator[Finding]:
+    """Yields the findings of parts (optional plug-ins) about themselves."""
     for name, part in hooks.by_part(hooks.Findings).items():
         yield from _guard(name, part.findings(shop.settings, db, shop.now()))
 
@@ -58,7 +59,7 @@ def examine(
 
     If the database cannot be read, the findings that need it are left out. Each explorer
     gets about ten calls, and there are about ten more calls for each of at most 20
-    merchants. If the database is usable, these calls count in the hourly quota.
+    merchants. If the database can be written, these calls count in the hourly quota.
 
     - `environ`: the environment variables.
     - `now`: returns the time.
@@ -72,9 +73,11 @@ def examine(
     yield from database.modes(shop)
     yield from database.free_space(shop)
     if db:
-        for look in TABLE:
-            if integrity or look is not records.totals:
-                yield from _guard(look.__name__, look(shop, db))
+        for examination in TABLE:
+            if examination is records.totals and not integrity:
+                continue
+            findings = examination(shop, db)
+            yield from _guard(examination.__name__, findings)
     if settings.explorers:  # sources of a part (a plug-in) are not probed here
         writable_db = None
         if finding.colour == GREEN:
@@ -91,9 +94,9 @@ def examine(
 
 
 def _guard(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yields the findings. If the database fails, yields a red finding about that, and ends.
+    """Yields the findings. If the database fails, ends with a red finding about that.
 
-    `name` is the name of that finding.
+    `name` is the name of the red finding.
     """
     try:
         yield from findings
@@ -103,10 +106,10 @@ def _guard(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _explorers(shop: Shop, db: Database | None) -> Iterator[Finding]:
-    """Yields the findings about explorers.
+    """Yields the findings about explorers, and about this machine's clock.
 
-    With a database, the calls are counted and the explorers are compared with the
-    stored chain.
+    If `db` is not None, the calls are counted, the explorers are compared with the
+    stored chain, and the merchants' next addresses are examined.
     """
     quota = None
     known_height = 0

@@ -12,10 +12,12 @@ from btcpay.values.hosts import is_here, is_of_examples
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
-    """Yields a finding for each setting that is set, with its value and where it is set.
+    """Yields the findings about the settings, in this order:
 
-    Then yields a yellow one for each variable that looks like a setting but is none, one
-    about the base URL, and one about the merchant's pages if they are switched on.
+    - one for each setting that is set, with its value and where it is set;
+    - a yellow one for each variable that looks like a setting but is none;
+    - one about the base URL;
+    - one about the merchant's pages, if they are switched on.
     """
     in_file = env_file.values_of(shop.environ)
     for name in (*VARIABLES.values(), *OF_FILES.values()):
@@ -25,9 +27,8 @@ def findings(shop: Shop) -> Iterator[Finding]:
         place = "environment"
         if in_file.get(name, "").strip() == text:
             place = shop.environ[env_file.VARIABLE]
-        yield Finding(
-            f"setting {name}", GREEN, f"{without_secrets(name, text)} ({place})"
-        )
+        sentence = f"{without_secrets(name, text)} ({place})"
+        yield Finding(f"setting {name}", GREEN, sentence)
     for name in strange_names(shop.environ):
         remedy = "docs/operators/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)

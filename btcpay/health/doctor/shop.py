@@ -12,8 +12,8 @@ from btcpay.settings.settings import Settings
 class Shop:
     """The shop that is examined: its settings, its environment, its clock and its disk.
 
-    `environ` are the environment variables. `now` returns the time. `free_bytes`
-    returns the free bytes on the disk of a folder.
+    `environ` has the environment variables. `now` returns the time. `free_bytes` returns
+    the number of free bytes on the disk of a folder.
     """
 
     settings: Settings
