@@ -38,11 +38,12 @@ class AccountStart:
 
     `used_before`: the number of addresses up to the last used one; 0 if none was seen.
     `gap_limit`: the gap limit with which a wallet finds the used addresses and the
-    shop's first one. `looked_up`: the number of addresses that were looked up.
+    shop's first one.
+    `looked_up`: the number of addresses that were looked up.
     `problem`: an English text that says why some could not be looked up; "" if all
-    were. `is_decided`: True if the shop may begin at `index`, because there was no
-    problem, or because the owner leaves out at least all used addresses that were
-    found.
+    were.
+    `is_decided`: True if the shop may begin at `index`. That is so if there was no
+    problem, or if the owner leaves out at least all used addresses that were found.
     """
 
     index: int

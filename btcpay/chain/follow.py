@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.headers import check_headers, work_of
-from btcpay.chain.pool import Pool
+from btcpay.chain.pool import Answers, Pool
 from btcpay.chain.sources import (
     FAILURES,
     MAX_BLOCKS_BEHIND,
@@ -101,6 +101,14 @@ class Follower:
             return self._adopt_from(source, locator)
 
         answers = self._sources.ask_all(adopt_from, patience_s)
+        self._note_tips(answers)
+        return has_news()
+
+    def _note_tips(self, answers: Answers[BlockSource, int]) -> None:
+        """Compares the heights of the sources' tips with that of the stored one.
+
+        From then on the pool sends no requests to sources that are far behind.
+        """
         heights = answers.results
         self._errors = answers.errors
         self._highest = max(heights.values())
@@ -109,7 +117,6 @@ class Follower:
         near = [height for height in heights.values() if height >= lowest_near]
         self.is_agreed = len(near) >= self._sources.quorum
         self._sources.expect(our_height, heights)
-        return has_news()
 
     def unread_blocks_elsewhere(self, is_quiet: bool) -> str:
         """Returns a message about a failed source that may know more blocks than we; "" if none.

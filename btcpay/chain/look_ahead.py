@@ -84,10 +84,7 @@ def look_ahead_if_due(
     try:
         used = used_ahead(explorers, merchant, network)
     except (ExplorerError, MemoryError) as error:
-        reason = str(error) or type(error).__name__
-        log.warning("the next addresses could not be asked about: %s", reason)
-        due_ms = to_ms(now + AGAIN_AFTER_FAILURE)
-        db.run(merchants.PUT_OFF_LOOK_AHEAD, id=merchant.id, look_ahead_ms=due_ms)
+        _note_failure(db, merchant, error, now)
         return
     note_used_ahead(db, merchant, used, now)
     if used:
@@ -98,3 +95,16 @@ def look_ahead_if_due(
             used[-1],
             merchant.next_index,
         )
+
+
+def _note_failure(
+    db: Database,
+    merchant: Merchant,
+    error: Exception,
+    now: datetime,
+) -> None:
+    """Logs that the look-up has failed, and stores when it is due again."""
+    reason = str(error) or type(error).__name__
+    log.warning("the next addresses could not be asked about: %s", reason)
+    due_ms = to_ms(now + AGAIN_AFTER_FAILURE)
+    db.run(merchants.PUT_OFF_LOOK_AHEAD, id=merchant.id, look_ahead_ms=due_ms)

@@ -27,7 +27,7 @@ MAX_BLOCKS_BEHIND = 2
 
 
 class SourceExcluded(FetchError):
-    """This pool must not use the source any more: it refused requests or failed often."""
+    """The pool must not use the source any more: the source refused or failed too often."""
 
 
 class BudgetSpent(FetchError):

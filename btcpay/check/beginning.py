@@ -1,7 +1,7 @@
 """Fetches the block headers up to the tip when the first merchant is created.
 
-The tip must be known before the first invoice is made. Then outputs in earlier blocks
-never pay it.
+The tip must be known before the first invoice is made, so that outputs in earlier
+blocks never pay the invoice.
 """
 
 import logging
@@ -31,9 +31,9 @@ MOST_S = 10.0
 def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -> bool:
     """Stores the headers up to the tip, unless some are stored already.
 
-    It does not search blocks for payments. Returns True if headers are stored at the
-    end. Returns False if no source responds correctly in time; then the next check
-    fetches the headers.
+    Does not search blocks for payments. Returns True if headers are stored at the end.
+    Returns False if no source responds correctly in time; the next check then fetches
+    the headers.
     """
     if db.get_or_none(blocks.TOP):
         return True
@@ -42,7 +42,8 @@ def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -
 
     def now_by_sources() -> datetime:
         own_time = now()
-        return own_time - sources.clock_skew.time_ahead(own_time, time.monotonic())
+        ahead = sources.clock_skew.time_ahead(own_time, time.monotonic())
+        return own_time - ahead
 
     def undo(height: int) -> None:
         undo_above(db, settings, height, now())

@@ -66,8 +66,8 @@ def plan(
     """Chooses for which invoices to query the mempool now.
 
     Queries for open pages come first, then those for unconfirmed payments and
-    deadlines. Each of these two kinds gets its share of the calls. `ends_before` is the
-    latest deadline that can be decided yet.
+    deadlines. Each of these two kinds gets its share of the calls. An invoice whose
+    deadline is after `ends_before` cannot expire yet, so no query is made for it.
 
     `others_wait` is None in a run of the check. Between two runs, it is True if the
     last run has postponed queries of the second kind, else False. Queries for
@@ -80,20 +80,24 @@ def plan(
         look = due_look(invoice, gone_after, allowance.per_hour, now)
         if look is None:
             continue
-        can_decide_end = look.reason is Reason.ENDED and look.at <= ends_before
+        may_expire = look.reason is Reason.ENDED and look.at <= ends_before
         is_money_in_run = look.reason is Reason.MONEY and others_wait is None
         if look.reason in (Reason.PAGE, Reason.ENDING):
             pages.append(look)
-        elif can_decide_end or is_money_in_run:
+        elif may_expire or is_money_in_run:
             others.append(look)
     pages = _sort_pages(pages, now)
     others = _sort_others(others)
     are_others_due = bool(others_wait or others)
     share = shares(allowance, invoices, are_others_due, now)
     looks = pages[: share.pages] + others[: share.others]
-    ids = [look.invoice.id for look in looks]
-    put_off = others[share.others :]
-    return Plan(ids, _unreached(pages[share.pages :], now), len(put_off))
+    late_pages = pages[share.pages :]
+    late_others = others[share.others :]
+    return Plan(
+        ids=[look.invoice.id for look in looks],
+        unreached=_unreached(late_pages, now),
+        put_off=len(late_others),
+    )
 
 
 def _unreached(left_out: Iterable[DueLook], now: datetime) -> list[str]:

@@ -69,10 +69,10 @@ class Report:
 
     @property
     def ends_before(self) -> datetime | None:
-        """The latest deadline that can be decided now; None if no deadline can.
+        """The time when the tip was requested, if every block up to that tip is read.
 
-        A deadline can be decided if every block is read up to a tip that was requested
-        after the deadline.
+        Only invoices with an earlier deadline may expire now. Otherwise it is None, and
+        no invoice may expire.
         """
         if self.is_caught_up:
             return self.tip_asked_at

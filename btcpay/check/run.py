@@ -203,9 +203,10 @@ class Checker(CatchUp):
         self.db.run(mempool_watch.FAILED, id=row.id, at=to_ms(now))
 
     def _ends_at(self, look: Look, report: Report) -> datetime | None:
-        """Returns the latest deadline that this look can decide; None if it can decide none.
+        """Returns the time up to which deadlines count as passed; None if none does.
 
-        Both the tip and the mempool must have been requested after the deadline.
+        Both the tip and the mempool must have been requested after a deadline, before
+        its invoice may expire.
         """
         tip_at = report.ends_before
         if tip_at is None:

@@ -1,7 +1,7 @@
 """Undoes payments and spends of coins in blocks that left the best chain."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime
 
 from btcpay import hooks
@@ -66,7 +66,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     }
     undone = [db.get(payments.OF_ID, payment_id=id) for id in output_by_payment]
     changed_ids = {output.invoice_id for output in [*outputs, *spent]}
-    reopened: set[str] = set()
+    reopened_ids: set[str] = set()
     with balances.update_balances(db, changed_ids, bounded=False):
         db.run(blocks.UNSPEND, height=height)
         db.run(blocks.WAITS_AGAIN, height=height)
@@ -75,24 +75,32 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
         for payment in undone:
             has_reopened = _undo(db, payment, output_by_payment[payment.id], now)
             if has_reopened:
-                reopened.add(payment.address_invoice_id)
-    undone_by_invoice = group_by(undone, lambda payment: payment.address_invoice_id)
+                reopened_ids.add(payment.address_invoice_id)
     # Each invoice once, in the order of the outputs.
-    paid_ids = dict.fromkeys(output.invoice_id for output in outputs)
+    paid_ids = list(dict.fromkeys(output.invoice_id for output in outputs))
+    news = _news_by_invoice(paid_ids, undone, reopened_ids)
     for invoice_id in paid_ids:
-        has_reopened = invoice_id in reopened
-        news = _news_of(undone_by_invoice[invoice_id], has_reopened)
-        try_update_attention(db, settings, invoice_id, now, news)
+        try_update_attention(db, settings, invoice_id, now, news[invoice_id])
     days.take(db, undone)
     plan_undo(db, height, now)
 
 
-def _news_of(undone: Sequence[Payment], has_reopened: bool) -> list[News]:
-    """Returns the events about one invoice's undone payments."""
-    news = [payment_news(EventKind.PAYMENT_UNDONE, payment) for payment in undone]
-    if has_reopened:
-        news.append(News(EventKind.INVOICE_REOPENED))
-    return news
+def _news_by_invoice(
+    ids: Sequence[str],
+    undone: Sequence[Payment],
+    reopened_ids: Set[str],
+) -> dict[str, list[News]]:
+    """Returns the events about the undone payments of each invoice in `ids`."""
+    undone_by_invoice = group_by(undone, lambda payment: payment.address_invoice_id)
+    news_by_invoice: dict[str, list[News]] = {}
+    for id in ids:
+        news = []
+        for payment in undone_by_invoice[id]:
+            news.append(payment_news(EventKind.PAYMENT_UNDONE, payment))
+        if id in reopened_ids:
+            news.append(News(EventKind.INVOICE_REOPENED))
+        news_by_invoice[id] = news
+    return news_by_invoice
 
 
 def _record_unspent(db: Database, coins: Sequence[Output], now: datetime) -> None:

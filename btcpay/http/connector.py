@@ -53,7 +53,7 @@ def connect_first(
 def interleave_families(addresses: Sequence[Address]) -> list[Address]:
     """Returns the addresses with IPv6 and IPv4 alternating.
 
-    It starts with the family of the first address.
+    The family of the first address stays first.
     """
     if not addresses:
         return []

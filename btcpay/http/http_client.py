@@ -165,16 +165,12 @@ class Session:
 
         Raises Unreachable if the request fails, or if reading the body fails.
         """
-        proxy = self.proxy
-        if is_near(urlsplit(url).hostname):
-            proxy = ""
+        proxies = self._proxies_for(url)
         # `run_within` raises earlier. This time-out ends its thread, which continues.
         late_s = timeout_s + 1
         connect_s: float = min(CONNECT_TIMEOUT_S, timeout_s * CONNECT_PART)
-        proxies: dict[str, str] = {}
-        if proxy:
+        if proxies:
             connect_s = late_s
-            proxies["all"] = proxy
         all_headers = {**HEADERS, **(headers or {})}
         try:
             request = requests.Request(method, url, all_headers, data=body)
@@ -188,9 +184,15 @@ class Session:
                 yield answer
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
             way = ""
-            if proxy:
+            if proxies:
                 way = " through the proxy"
             raise Unreachable(f"could not be asked{way}: {_cause(error)}") from error
+
+    def _proxies_for(self, url: str) -> dict[str, str]:
+        """Returns the `proxies` argument of `requests`; empty if none is used."""
+        if is_near(urlsplit(url).hostname) or not self.proxy:
+            return {}
+        return {"all": self.proxy}
 
 
 def _read_body(

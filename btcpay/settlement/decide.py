@@ -66,9 +66,9 @@ def decide(
 ) -> Verdict:
     """Returns the invoice's status, payments and sums, by the rules of this module.
 
-    `tip_height` is the height of the best chain. `ends_at` is the latest deadline that
-    can be decided; None if no deadline can. If `credited_only`, only outputs that
-    already belong to a payment count as confirmed.
+    `tip_height` is the height of the best chain. The invoice may expire if its deadline
+    is not after `ends_at`; if `ends_at` is None, it may not. If `credited_only`, only
+    outputs that already belong to a payment count as confirmed.
     """
     tolerance = rules.tolerance_percent
     needed_sats = required_sats(invoice.amount_sats, tolerance)
@@ -173,8 +173,8 @@ def _next_status(
 ) -> InvoiceStatus:
     """Returns the status that follows from the sums.
 
-    Only an open invoice changes. `ends_at` is the latest deadline that can be decided;
-    None if no deadline can.
+    Only an open invoice changes. It may expire if its deadline is not after `ends_at`;
+    if `ends_at` is None, it may not.
     """
     if invoice.status != InvoiceStatus.OPEN:
         return invoice.status

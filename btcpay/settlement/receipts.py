@@ -49,6 +49,7 @@ def make_receipts(
         by_txid.setdefault(output.txid, []).append(output)
     receipts = []
     for txid, outputs in by_txid.items():
+        # The outputs of one transaction are all in the same block.
         first = outputs[0]
         if first.block is None:
             continue

@@ -56,9 +56,10 @@ class Scan:
     neither a block nor the mempool shows has vanished. `is_cut` is True if the
     mempool's list may be incomplete.
 
-    `ends_at` is the latest deadline that can be decided; None if a block up to the tip
-    is unread or the mempool was not queried. `prices` are the prices of one bitcoin by
-    currency. `explorer` is the host that returned the data.
+    An invoice may expire if its deadline is not after `ends_at`. `ends_at` is None if
+    no invoice may expire: if a block up to the tip is unread, or if the mempool was not
+    queried. `prices` are the prices of one bitcoin by currency. `explorer` is the host
+    that returned the data.
     """
 
     asked_at: datetime

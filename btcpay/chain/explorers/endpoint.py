@@ -81,12 +81,7 @@ class Endpoint:
             raise SourceExcluded(self.exclusion_reason)
         began_s = time.monotonic()
         left_s = self._seconds_left(is_look)
-        if left_s <= 0:
-            raise BudgetSpent("has used up its time in this run")
-        if self._quota:
-            self._quota.take(self.name)
-        with self._lock:
-            self.calls += 1
+        self._count_call()
         try:
             return self._session.get(
                 self._url + path,
@@ -108,12 +103,22 @@ class Endpoint:
     def _seconds_left(self, is_look: bool) -> float:
         """Returns the time that requests have left in this run.
 
-        Requests other than look-ups have at most MOST_CHAIN_S together.
+        Requests other than look-ups have at most MOST_CHAIN_S together. Raises
+        BudgetSpent if no time is left.
         """
         left_s = self.until_s - time.monotonic()
-        if is_look:
-            return left_s
-        return min(left_s, MOST_CHAIN_S - self._chain_s)
+        if not is_look:
+            left_s = min(left_s, MOST_CHAIN_S - self._chain_s)
+        if left_s <= 0:
+            raise BudgetSpent("has used up its time in this run")
+        return left_s
+
+    def _count_call(self) -> None:
+        """Counts a call before it is made. Raises BudgetSpent if the quota is used up."""
+        if self._quota:
+            self._quota.take(self.name)
+        with self._lock:
+            self.calls += 1
 
     def _note_refusal(self, error: BadStatus) -> None:
         """Excludes the explorer from this run, and stores the refusal.

@@ -153,8 +153,9 @@ class Chain:
             for _ in range(depth + 1):
                 block = self._next_block(ledger, mempool, now)
                 ledger.connect(block)
-                mempool.remove(tx.txid for tx in block.txs[1:])
+                mempool.remove(tx.txid for tx in block.txs[1:])  # without the coinbase
                 blocks.append(block)
+            # The ledger above was only for building: `_store` connects the blocks to ours.
             self._store(blocks)
             return [block.hash for block in blocks]
 

@@ -159,14 +159,7 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
     """
     chain = wallet.chain
     with chain.lock:
-        payments = wallet.payments()
-        if not payments:
-            raise BadRequest(
-                "no payment of the sandbox wallet is waiting; press pay first"
-            )
-        if txid and txid not in payments:
-            raise BadRequest(f"{txid} is no waiting payment of the sandbox wallet")
-        entry = chain.mempool.entries[txid or payments[0]]
+        entry = _unconfirmed_payment(wallet, txid)
         outputs = []
         if not away:
             outputs = _outputs_to_others(wallet, entry)
@@ -180,6 +173,19 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
             coins += choose(confirmed, missing_sats)
         raw = wallet.build(coins, outputs, fee_sats)
         return chain.accept(raw, now)
+
+
+def _unconfirmed_payment(wallet: Wallet, txid: str) -> ChainTx:
+    """Returns an unconfirmed payment of the wallet; the newest one if `txid` is "".
+
+    Raises BadRequest if there is no such payment.
+    """
+    payments = wallet.payments()
+    if not payments:
+        raise BadRequest("no payment of the sandbox wallet is waiting; press pay first")
+    if txid and txid not in payments:
+        raise BadRequest(f"{txid} is no waiting payment of the sandbox wallet")
+    return wallet.chain.mempool.entries[txid or payments[0]]
 
 
 def _outputs_to_others(wallet: Wallet, entry: ChainTx) -> list[TxOut]:
