@@ -13,9 +13,9 @@ from itertools import chain, takewhile
 
 from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
 from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
-from btcpay.bitcoin.extended_key import ExtendedKey, InvalidChild
+from btcpay.bitcoin.extended_key import ExtendedKey
 from btcpay.bitcoin.keys import InvalidDescriptor, KeyExpression, parse_key
-from btcpay.bitcoin.secp256k1 import Point
+from btcpay.bitcoin.output_scripts import multisig_script, taproot_output_key
 from btcpay.bitcoin.wire import hash160
 
 MAX_CHARS = 8_000  # a descriptor with 20 keys and origins has about 4,000
@@ -31,9 +31,6 @@ FORMS = {
     *((*outer, multi) for outer in MAX_KEYS for multi in _MULTI),
 }
 _FUNCTIONS = frozenset(chain.from_iterable(FORMS))
-OP_1 = 0x51
-OP_CHECKMULTISIG = b"\xae"
-PUSH_33_BYTES = b"\x21"
 
 
 class UnsupportedDescriptor(InvalidDescriptor):
@@ -123,43 +120,6 @@ class Descriptor:
         opening = "".join(f"{name}(" for name in self.form)
         closing = ")" * len(self.form)
         return opening + ",".join(arguments) + closing
-
-
-def multisig_script(threshold: int, public_keys: Sequence[bytes]) -> bytes:
-    """Returns the multisig script that requires `threshold` signatures (BIP11).
-
-    The keys keep their order.
-    """
-    pushes = [_push_number(threshold)]
-    pushes += [PUSH_33_BYTES + key for key in public_keys]
-    pushes.append(_push_number(len(public_keys)))
-    return b"".join(pushes) + OP_CHECKMULTISIG
-
-
-def _push_number(number: int) -> bytes:
-    """Returns the script bytes that push a number from 1 to 20."""
-    if number <= 16:
-        return bytes([OP_1 + number - 1])
-    return bytes([1, number])
-
-
-def taproot_output_key(internal: Point) -> bytes:
-    """Returns the x-only output key (32 bytes) of a P2TR output without scripts.
-
-    `internal` is the internal key. Source: BIP341, BIP86. Raises InvalidChild if the
-    tweaked key is invalid.
-    """
-    x = internal.x.to_bytes(32, "big")
-    tag = hashlib.sha256(b"TapTweak").digest()
-    digest = hashlib.sha256(tag + tag + x).digest()
-    tweak = int.from_bytes(digest, "big")
-    try:
-        output = internal.with_even_y().add(tweak)
-    except ValueError:
-        raise InvalidChild(
-            "this index has no valid taproot key: use the next"
-        ) from None
-    return output.x.to_bytes(32, "big")
 
 
 def parse(text: str) -> Descriptor:

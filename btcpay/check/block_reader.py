@@ -11,13 +11,14 @@ from decimal import Decimal
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
 from btcpay.chain.sources import BlockSource, fetch_proven_block
-from btcpay.check.facts import is_late, paid_invoices, receipt_prices
+from btcpay.check.facts import paid_invoices
 from btcpay.check.parts import (
     blocks_due,
     forget_others,
     part_matches_of,
     work_on_block,
 )
+from btcpay.check.receipt_prices import is_late, receipt_prices
 from btcpay.check.report import Report
 from btcpay.check.store_block import FetchedBlock, store_block
 from btcpay.http.deadline import run_in_thread

@@ -16,8 +16,8 @@ from btcpay.chain.progress import first_needed_ms, is_at_stake
 from btcpay.check.apply import try_apply
 from btcpay.check.block_reader import BlockReader
 from btcpay.check.due import CLOSED_LATELY
-from btcpay.check.facts import receipt_prices
 from btcpay.check.parts import count_again, undo_planned
+from btcpay.check.receipt_prices import receipt_prices
 from btcpay.check.record import RunRecord
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above

@@ -1,35 +1,28 @@
 """Finds the facts in a block that concern invoices: payments, spent coins, double spends.
 
-A double spend is a transaction that spends an input of an unconfirmed payment. The
-module also returns the prices with which payments are valued.
+A double spend is a transaction that spends an input of an unconfirmed payment.
 """
 
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from datetime import datetime, timedelta
-from decimal import Decimal
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 
 from btcpay.bitcoin.tx import Outpoint, parse_tx
 from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex
 from btcpay.invoices.status import inputs_of
-from btcpay.prices.price import Prices
 from btcpay.proofs.block import ProvenBlock
 from btcpay.proofs.document import to_document
 from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.errors import BadRow
 from storage.database import Database
 from storage.models import Invoice, Output
-from storage.queries import blocks, merchants
+from storage.queries import blocks
 from storage.queries.blocks import json_keys
 from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-# A payment that is found later than this after its block has no value at receipt: the price at that
-# time is not known.
-RECEIPT_PRICE_AGE = timedelta(hours=1)
 # How many bytes of a txid are stored. A false match is rare, and only costs another reading of the
 # block.
 KEY_BYTES = 8
@@ -207,26 +200,3 @@ def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
         spends = row.spends or b""
         if any(key in spends for key in keys):
             db.run(blocks.READ_AGAIN, height=row.height)
-
-
-def is_late(mined_at: datetime, now: datetime) -> bool:
-    """True if a block is found so late that the price at its time is not known."""
-    return now - mined_at > RECEIPT_PRICE_AGE
-
-
-def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
-    """Returns the prices of one bitcoin by currency, for the merchants' currencies and USD.
-
-    Prices that are too old are refreshed first. A currency is missing if its price is
-    unknown.
-    """
-    currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
-    # All refreshes run at the same time, so that the wait is that of the slowest one.
-    for currency in currencies:
-        prices.rate_for(currency).start_refresh()
-    by_currency: dict[str, Decimal] = {}
-    for currency in currencies:
-        price = prices.rate_for(currency).current_price_or_none()
-        if price is not None:
-            by_currency[currency] = price
-    return by_currency

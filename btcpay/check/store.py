@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from btcpay.check.facts import is_late
+from btcpay.check.receipt_prices import is_late
 from btcpay.check.settlements import Settlement
 from btcpay.proofs.document import extend_document
 from btcpay.settlement.values import Output, Receipt

@@ -8,13 +8,42 @@ import requests
 from btcpay.values.errors import BadStatus, Compressed, FetchError, WebPage
 
 _PIECE_BYTES = 65536
+# Bodies up to this size are read in parallel, longer ones one at a time.
+SMALL_BYTES = 65536
 _LONGEST_RUN = 128  # longer JSON values are truncated; those that we use are shorter
 _PLAIN = rb'[^"\\,:\[\]{}]'
 # Matches only at the start of a run of plain characters, so that the time is linear.
 _LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
 
 
-def read_pieces(
+def read_body(
+    answer: requests.Response,
+    max_bytes: int,
+    max_kept: int | None,
+    on_piece: Callable[[int], None],
+    before_long: Callable[[], None],
+) -> bytearray:
+    """Reads a response's body of at most `max_bytes`.
+
+    If `max_kept` is not None, the body is JSON: its long values are truncated while
+    they arrive, and then it must have at most `max_kept` bytes. `on_piece` is called
+    with the size of each piece in bytes. `before_long` is called once, before the body
+    exceeds SMALL_BYTES, and never for a smaller body.
+
+    Raises BadStatus for a status other than 200, Compressed for an encoded body, and
+    FetchError if the body is too large.
+    """
+    body = bytearray()
+    is_long = False
+    for piece in _read_pieces(answer, max_bytes, on_piece):
+        if not is_long and len(body) + len(piece) > SMALL_BYTES:
+            is_long = True
+            before_long()
+        _append_piece(body, piece, max_kept)
+    return body
+
+
+def _read_pieces(
     answer: requests.Response,
     max_bytes: int,
     on_piece: Callable[[int], None],
@@ -49,7 +78,7 @@ def refuse_page(answer: requests.Response, body: bytes | bytearray) -> None:
         raise WebPage
 
 
-def append_piece(body: bytearray, piece: bytes, max_kept: int | None) -> None:
+def _append_piece(body: bytearray, piece: bytes, max_kept: int | None) -> None:
     """Appends a piece of a response body to `body`.
 
     If `max_kept` is not None, the body is JSON, and its values are truncated to 128

@@ -24,7 +24,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from btcpay import __version__
-from btcpay.http.answer import append_piece, read_pieces, refuse_page
+from btcpay.http.answer import read_body, refuse_page
 from btcpay.http.deadline import Adapter, run_within
 from btcpay.values.errors import FetchError, Unreachable
 from btcpay.values.hosts import is_near
@@ -37,8 +37,6 @@ T = TypeVar("T")
 # Tor circuits are slow.
 CONNECT_TIMEOUT_S = 3
 CONNECT_PART = 2 / 3
-# Bodies up to this size are read in parallel, longer ones one at a time.
-SMALL_BYTES = 65536
 # Requests uncompressed bodies, since a small compressed body may expand to any size.
 HEADERS = {
     "User-Agent": f"blocktill/{__version__}",
@@ -98,7 +96,7 @@ class Session:
         The response must have status 200 and be complete within `timeout_s`.
         `on_headers` gets the headers of any response, `on_piece` the size of each piece
         of its body. Requests that share the lock `long_answers` receive only one body
-        above SMALL_BYTES at a time, which limits memory.
+        above 64 kB at a time, which limits memory.
 
         Raises BadStatus, Unreachable, Compressed or WebPage, or another FetchError if
         the body is too large. Also raises the errors of `response.parse`. Messages do
@@ -110,12 +108,18 @@ class Session:
             turn: AbstractContextManager[None] = nullcontext()
             if long_answers:
                 turn = _hold(long_answers, end_s)
-            # Once `_read_body` has entered `turn`, it is held until the body is parsed.
+            # Once `read_body` has entered `turn`, it is held until the body is parsed.
             with ExitStack() as held:
                 wait_for_turn = partial(held.enter_context, turn)
                 with self._send("GET", url, timeout_s) as answer:
                     on_headers(answer.headers)
-                    body = _read_body(answer, response, on_piece, wait_for_turn)
+                    body = read_body(
+                        answer,
+                        max_bytes=response.max_bytes,
+                        max_kept=response.max_kept,
+                        on_piece=on_piece,
+                        before_long=wait_for_turn,
+                    )
                 refuse_page(answer, body)
                 return response.parse(bytes(body))
 
@@ -193,27 +197,6 @@ class Session:
         if is_near(urlsplit(url).hostname) or not self.proxy:
             return {}
         return {"all": self.proxy}
-
-
-def _read_body(
-    answer: requests.Response,
-    rules: Response[T],
-    on_piece: Callable[[int], None],
-    wait_for_turn: Callable[[], None],
-) -> bytearray:
-    """Reads the body of a response, and truncates long JSON values if `rules` say so.
-
-    Calls `wait_for_turn` once, before the body exceeds SMALL_BYTES. It is not called
-    for a small body.
-    """
-    body = bytearray()
-    is_long = False
-    for piece in read_pieces(answer, rules.max_bytes, on_piece):
-        if not is_long and len(body) + len(piece) > SMALL_BYTES:
-            is_long = True
-            wait_for_turn()
-        append_piece(body, piece, rules.max_kept)
-    return body
 
 
 def _cause(error: BaseException) -> str:

@@ -1,8 +1,4 @@
-"""Merges the known outputs of an address with a scan, which is new data about it. Pure.
-
-Also limits the number of unconfirmed outputs, since an explorer can invent such
-outputs.
-"""
+"""Merges the known outputs of an address with a scan, which is new data about it. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,8 +7,6 @@ from datetime import datetime, timedelta
 
 from btcpay.settlement.values import Output, Scan, SeenOutput
 
-# The maximum number of unconfirmed outputs, and also that of vanished outputs.
-MOST_KEPT = 100
 # After this time the inputs of a vanished output are deleted, and its replacement is not
 # searched for any more.
 HISTORY_AFTER = timedelta(hours=1)
@@ -201,36 +195,3 @@ def _sats_by_txid(outputs: Sequence[SeenOutput]) -> Counter[str]:
     for output in outputs:
         sats[output.txid] += output.amount_sats
     return sats
-
-
-def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
-    """Returns those of `outputs` that are stored, in the same order.
-
-    All outputs in blocks are stored. An explorer can invent any number of unconfirmed
-    and of vanished outputs, so at most MOST_KEPT of each of these two kinds are stored.
-    They are chosen in this order:
-
-    1. Outputs of at least a hundredth of the invoice's amount (`amount_sats`) come
-       first. If an attacker fills all places with real outputs of this size, the
-       invoice is paid.
-    2. Outputs that were seen earlier come first, so that invented outputs cannot
-       displace them later.
-    3. If outputs were seen at the same time, those closer to the amount come first.
-    """
-
-    def order(output: Output) -> tuple[bool, datetime, int]:
-        is_small = output.amount_sats * MOST_KEPT < amount_sats
-        difference_sats = abs(output.amount_sats - amount_sats)
-        return (is_small, output.first_seen_at, difference_sats)
-
-    in_no_block = [output for output in outputs if not output.block]
-    in_no_block.sort(key=order)
-    unconfirmed = [output for output in in_no_block if not output.vanished_at]
-    vanished = [output for output in in_no_block if output.vanished_at]
-    chosen = [*unconfirmed[:MOST_KEPT], *vanished[:MOST_KEPT]]
-    kept_outpoints = {output.outpoint for output in chosen}
-    return [
-        output
-        for output in outputs
-        if output.block or output.outpoint in kept_outpoints
-    ]

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from btcpay.settlement.age import came_in_time
+from btcpay.settlement.bound import bound_outputs
 from btcpay.settlement.decide import decide, required_sats
-from btcpay.settlement.merge import bound_outputs, merge
+from btcpay.settlement.merge import merge
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Scan, Verdict
 
 # The maximum delay of an invoice's expiry if a complete list of the mempool, or a second

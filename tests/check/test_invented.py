@@ -6,7 +6,7 @@ from btcpay.check import settlements
 from btcpay.check.apply import apply
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import replace
-from btcpay.settlement.merge import MOST_KEPT
+from btcpay.settlement.bound import MOST_KEPT
 from btcpay.settlement.values import Scan, SeenOutput
 from storage.queries import events, payments
 from storage.queries.lists import mempool_watch

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_settlement_life import ASKED, TIP, Life, at
 
-from btcpay.settlement.merge import MOST_KEPT, bound_outputs
+from btcpay.settlement.bound import MOST_KEPT, bound_outputs
 from btcpay.settlement.values import Block, Output, Rules, Scan, SeenOutput
 
 DUST = 330
