@@ -89,10 +89,10 @@ def _has_run(are_known: Sequence[bool]) -> bool:
         if not is_known:
             gap += 1
             continue
-        if gap > MAX_GAP:
+        if gap > MAX_GAP:  # the row has ended, and a new one begins
             run_before = 0
             run = 0
-        elif gap:
+        elif gap > 0:  # a misspelt word
             run_before = run
             run = 0
         gap = 0

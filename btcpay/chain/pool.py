@@ -148,7 +148,7 @@ class Pool(Generic[Source]):
     ) -> Answers[Source, T]:
         """Calls `question` with each source, and returns the results and the errors.
 
-        All requests start at once, or one each `every_s` seconds; after a failure the
+        All requests start at once, or one every `every_s` seconds; after a failure the
         next one starts at once. After a result the other sources have `patience_s()`
         seconds left. A source is called once more after a temporary failure, for
         example if it had closed a kept connection. With `round_robin` each call begins

@@ -52,10 +52,10 @@ class Question(Generic[S, T]):
         return list(self._running.values())
 
     def run(self, sources: Iterable[S]) -> None:
-        """Sends the request to one source after the other, in this order.
+        """Sends the request to the sources, in this order.
 
-        Ends when all sources have answered or failed, or when the time is up. Sources
-        whose request then still runs are `unfinished`.
+        Ends when all sources have answered or failed, or when the time is up. The
+        sources whose requests still run at the end are in `unfinished`.
         """
         self._waiting.extend(sources)
         now_s = time.monotonic()

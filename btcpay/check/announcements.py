@@ -154,7 +154,8 @@ class Announcements:
                 explorer=announced_tx.host,
             )
             scans = {invoice_id: scan}
-            if try_apply(self.db, self.settings, scans, self.now(), report):
+            failed_ids = try_apply(self.db, self.settings, scans, self.now(), report)
+            if failed_ids:
                 continue
             waiting = waiting_now
             # This counts as a look at the mempool: the next request to an explorer is

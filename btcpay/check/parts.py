@@ -192,7 +192,7 @@ def forget_others(
 
 
 def count_again(db: Database, settings: Settings, now: datetime) -> None:
-    """Counts totals of parts (optional plug-ins) again whose counting has failed before.
+    """Counts again the totals of parts (optional plug-ins) that could not be counted.
 
     Such a total is, for example, the sum of a bill's invoices.
     """

@@ -39,7 +39,7 @@ class RunRecord:
     _was_complete: bool | None = None
     _completed_at: datetime | None = None
     _totals_at: datetime | None = None
-    _tip_since: str | None = None
+    _tip_since: str | None = None  # the new tip and its `boot_mark`, until stored
 
     def count(self, db: Database, totals: Counter[tuple[str, str]]) -> None:
         """Adds `totals`, which are by name and label, to those that are not stored yet.

@@ -229,12 +229,12 @@ class Checker(CatchUp):
         report.looked_at += 1
         id = look.invoice_id
         now = self.now()
-        if try_apply(self.db, self.settings, {id: scan}, now, report):
+        failed_ids = try_apply(self.db, self.settings, {id: scan}, now, report)
+        if failed_ids:
             self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
-        else:
-            self.db.run(
-                mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead)
-            )
+            return
+        looked_at = scan.asked_at - look.ahead
+        self.db.run(mempool_watch.LOOKED, id=id, at=to_ms(looked_at))
 
     def _lags(self, look: Look) -> bool:
         """True if the explorer may not know yet an output that was announced recently.

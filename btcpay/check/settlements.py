@@ -103,12 +103,12 @@ def history_of(
     `payments` are the rows of the new payments.
     """
     invoice_id = settlement.row.id
-    explorer = {"explorer": settlement.scan.explorer}
+    source = {"explorer": settlement.scan.explorer}
     for change in settlement.history_changes:
         if change.kind:
-            detail = _detail(change) | explorer
+            detail = _detail(change) | source
             yield history_entry(invoice_id, Kind(change.kind), detail, now)
-    blocks = {
+    block_by_txid = {
         receipt.txid: _block_detail(receipt.block)
         for receipt in settlement.outcome.payments
     }
@@ -117,9 +117,9 @@ def history_of(
             "id": payment.id,
             "txid": payment.tx_hash,
             "amount_sats": payment.amount_sats,
-            "block": blocks[payment.tx_hash],
+            "block": block_by_txid[payment.tx_hash],
         }
-        yield history_entry(invoice_id, Kind.PAYMENT, detail | explorer, now)
+        yield history_entry(invoice_id, Kind.PAYMENT, detail | source, now)
 
 
 def _detail(change: Change) -> dict[str, Any]:

@@ -20,7 +20,10 @@ from storage.queries.totals import days
 
 
 def store_outputs(db: Database, settlements: Sequence[Settlement]) -> None:
-    """Stores changed outputs and new proofs, and deletes `Outcome.forgotten` outputs."""
+    """Stores changed outputs and new proofs, and deletes the outputs to forget.
+
+    These are the outputs in `forgotten` of each `Outcome`.
+    """
     changed_outputs: list[Values] = []
     forgotten_outputs: list[Values] = []
     proofs: list[Values] = []
