@@ -131,11 +131,12 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
 
 
 def renew_missed(db: Database, series: Bill, now: datetime) -> None:
-    """Creates the bills of the periods that have begun, at most those of one year.
+    """Creates the missing bills of a series, at most those of one year.
 
-    If bills are still missing after that, suspends the series (sets `held_ms`) until
-    the owner decides. So a clock that is wrong for a moment cannot create thousands of
-    bills. Raises BadRow if a stored value is malformed.
+    A bill is missing if its period has begun and it was not created yet. If bills are still
+    missing after that, suspends the series (sets `held_ms`) until the owner decides. So
+    a clock that is wrong for a moment cannot create thousands of bills. Raises BadRow if
+    a stored value is malformed.
     """
     for _ in range(MOST_AT_ONCE[series.every or ""]):
         if not renew(db, series.id, now):

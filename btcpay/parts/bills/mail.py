@@ -122,10 +122,11 @@ def text_of(
     language: str,
     zone: tzinfo,
 ) -> MailText:
-    """Returns the mail `name` ("new", "soon", "overdue" or "paid"), without a footer.
+    """Returns the text of a mail about the bill, without a footer.
 
-    `renews_ms` is the time when the series creates its next bill, in unix milliseconds;
-    None if it creates none.
+    `name` is the mail's name: "new", "soon", "overdue" or "paid". `page_url` is the URL
+    of the bill's page. `renews_ms` is the time when the series creates its next
+    bill, in unix milliseconds; None if it creates none.
     """
     gettext = catalog(language).gettext
     stop = None

@@ -85,7 +85,7 @@ def show_list(visit: Visit) -> Response:
 
 
 def show(visit: Visit, id: str) -> Response:
-    """Returns the merchant's page of a bill. Raises NotFound if there is no such bill."""
+    """Returns the merchant's page of a bill. Raises NotFound if the merchant has no such bill."""
     bill = visit.get_or_404(queries.BY_ID, "bil", id)
     db = visit.service.db
     url = RESOURCE.url_of(visit.service.settings.base_url, id)

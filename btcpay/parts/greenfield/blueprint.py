@@ -66,7 +66,7 @@ for _part in hooks.of(hooks.PlugInOperations):
 def blueprint(service: Service) -> Blueprint | None:
     """Returns the blueprint of the API and of the pages for shops.
 
-    Returns None if the settings switch both off.
+    Returns None if the settings disable this part.
     """
     if not service.settings.greenfield:
         return None

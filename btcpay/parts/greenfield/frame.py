@@ -20,7 +20,7 @@ from storage.models import Invoice
 
 
 def shop_pages(service: Service) -> Blueprint:
-    """Returns the blueprint of the script, and of BTCPay Server's paths to an invoice."""
+    """Returns the blueprint of the script, and of the paths that redirect to an invoice's page."""
     pages = Pages(service)
     script = Path(__file__).with_name("static").joinpath("modal.js").read_text("utf-8")
     blueprint = Blueprint("pages", __name__)

@@ -40,7 +40,7 @@ class KeyRequest(NamedTuple):
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
-    """Returns the method, path and view function of each page; none if they are disabled."""
+    """Returns the method, path and view function of each page; [] if the settings disable them."""
     if not settings.greenfield:
         return []
     # Shopware links to the path with a slash at the end.

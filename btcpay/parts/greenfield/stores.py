@@ -79,7 +79,7 @@ def current_key(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def list_stores(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """Returns the only store that an API key has access to."""
+    """Returns a list with the API key's store, the only one that the key has access to."""
     return [get_store(service, store)]
 
 

@@ -117,9 +117,9 @@ def webhooks_of(
 ) -> list[Webhook]:
     """Returns the webhooks to send for an event, in order.
 
-    Which ones these are depends on the kind of the event, and on `state`, the invoice's
-    state that was stored with the event. `invoice` is the current row, from which some
-    values of the fields come; None if the caller needs only the names.
+    They depend on the kind of the event, and on `state`, the invoice's state that was
+    stored with the event. `invoice` is the current row, from which some values of the
+    fields come; None if the caller needs only the names.
     """
     is_overpaid = False
     is_marked = False

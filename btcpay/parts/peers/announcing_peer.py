@@ -48,8 +48,9 @@ def _latest(times: Mapping[bytes, float]) -> bytes:
 class AnnouncingPeer:
     """One peer that announces transactions.
 
-    - `announced_s`: the time of each transaction's last announcement by txid, in seconds
-      of `time.monotonic()`, oldest first.
+    - `place`: its host and port (host:port).
+    - `announced_s`: the time of the last announcement of each transaction, by its txid,
+      in seconds of `time.monotonic()`. The oldest comes first.
     - `has_sent`: whether the peer has sent each requested transaction, by txid.
     - `stop`: is set when the peer is no longer used.
     - `connection`: the present connection; None while there is none.

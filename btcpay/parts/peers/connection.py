@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Message(NamedTuple):
-    """A message of the peer-to-peer protocol."""
+    """A message of the peer-to-peer protocol: its command, such as "ping", and its body."""
 
     command: str
     body: bytes

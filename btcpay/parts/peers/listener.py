@@ -44,7 +44,7 @@ def size_of(announced: AnnouncedTx) -> int:
 
 
 class PeerListener:
-    """Listens to peers, each in its own thread. The first call of `listen` starts this.
+    """Listens to peers, each in its own thread. The first call of `listen` starts the threads.
 
     - `choose`: returns peers (host:port). It is called again to replace lost peers.
     - `quorum`: the number of peers that must send a transaction before `take` returns
@@ -81,8 +81,8 @@ class PeerListener:
         """Keeps the connections open, and requests transactions while `is_wanted` is True.
 
         When `is_wanted` becomes True, the transactions that were announced before are
-        requested from `quorum` peers. Each further call requests them from as many
-        further peers, in case the former peers do not send all of them.
+        requested from `quorum` peers. Each further call requests them from `quorum` more
+        peers, in case the former peers do not send all of them.
         """
         now_s = time.monotonic()
         if now_s >= self._chooses_at_s:

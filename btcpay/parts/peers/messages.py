@@ -146,7 +146,10 @@ def getheaders_body(locator: Sequence[str], stop: str = NO_HASH) -> bytes:
 
 
 def parse_headers(body: bytes) -> list[bytes]:
-    """Decodes a headers message to headers of 80 bytes. Raises DecodeError if malformed."""
+    """Returns the headers in a headers message, each of 80 bytes.
+
+    Raises DecodeError if the message is malformed.
+    """
     reader = ByteReader(body)
     count = reader.read_compact_size()
     if count > MAX_HEADERS:

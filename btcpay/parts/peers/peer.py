@@ -29,7 +29,8 @@ class Peer(BlockSource):
     Only one request at a time is sent to the node.
 
     - `host`: the node's host and port (host:port).
-    - `shown_height`: the height of the last header that the node has sent; None before.
+    - `shown_height`: the height of the last header that the node has sent; None before
+      it has sent one.
     - `until_s`: the time of `time.monotonic()` at which the node's time in this run ends.
     - `has_failed`: becomes True if a request fails before the time `until_s`.
     - `on_time`: a function that is called at each handshake with the time of the node's
@@ -91,12 +92,12 @@ class Peer(BlockSource):
             raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Returns a height, and headers of which the last one has this height.
+        """Returns the height of a header, and a list that ends with this header.
 
-        The last header is the highest one whose time is not later than `at`. If all
-        headers are later, it is the first known one. Up to `below` headers come before
-        it. This method downloads all headers since the checkpoint, since peers cannot
-        search by time.
+        It is the highest header whose time is not later than `at`; the first known one
+        if all headers are later. In the list, up to `below` headers come before it. This
+        method downloads all headers since the checkpoint, since peers cannot search by
+        time.
         """
         first_height, headers = self._all_headers
         index = len(headers) - 1

@@ -26,7 +26,7 @@ def records(
 ) -> Iterator[Row]:
     """Yields the records of the refunds with from_ms <= time of sending < before_ms.
 
-    The times are in unix milliseconds, the sums are negative. `page` is the number of
+    The times are in unix milliseconds. The sums are negative. `page` is the number of
     rows that one query loads.
     """
     pages = keyset.pages(

@@ -23,7 +23,7 @@ def menu_item() -> hooks.MenuItem:
 
 
 def today_lines(counts: Mapping[str, int]) -> list[Line]:
-    """Returns a sentence with the number of refunds that the merchant has to send."""
+    """Returns a sentence with the number of refunds to be sent; [] if there are none."""
     return _lines_of(counts["refunds_to_send"])
 
 

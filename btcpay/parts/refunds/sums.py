@@ -27,7 +27,7 @@ Basis = Literal["excess", "all"]
 
 
 class Default(NamedTuple):
-    """The sum of a refund whose request states no sum.
+    """The sum of a refund, if the request for the refund states no sum.
 
     - `basis`: "excess" is the sum that was paid above the invoice's amount, "all" is the
       whole sum that was received.
@@ -40,7 +40,7 @@ class Default(NamedTuple):
 
 
 def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> Default:
-    """Returns the sum of a refund of this invoice whose request states no sum.
+    """Returns the sum of a refund of this invoice, if the request for it states no sum.
 
     `came_sats` is the received sum. `refunds` are the invoice's earlier refunds, oldest
     first.
