@@ -1,5 +1,6 @@
 """The command group `bill`: creates, lists, shows, ends, resumes and undoes bills."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -121,7 +122,7 @@ def resume(shell: Shell, bill_id: str, skip: bool) -> None:
     A series waits if it has missed more than a year of bills, or if its bills were undone. The
     next check makes the missed bills, a year of them at most.
     """
-    first = undoing.resume(shell.db, bill_id, shell.now, skip)
+    first = undoing.resume(shell.db, bill_id, shell.now, skip=skip)
     next_at = "none"
     if first.renews_ms is not None:
         next_at = iso_ms(first.renews_ms)
@@ -165,15 +166,22 @@ def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
     if counts and not yes:
         question = f"End them, and put {len(counts)} series back?"
         click.confirm(question, abort=True, err=True)
+    result = _undo_all(shell, counts, since)
+    lines = [f"{len(result.ids)} bills are undone"]
+    lines += [f"{id} stays: something has come to it" for id in result.kept_ids]
+    shell.answer({"undone": result.ids, "kept": result.kept_ids}, "\n".join(lines))
+
+
+def _undo_all(
+    shell: Shell, series_ids: Iterable[str], since: datetime
+) -> undoing.Undone:
     ids: list[str] = []
     kept_ids: list[str] = []
-    for series_id in counts:
+    for series_id in series_ids:
         result = undoing.undo(shell.db, shell.settings, series_id, since, shell.now)
         ids += result.ids
         kept_ids += result.kept_ids
-    lines = [f"{len(ids)} bills are undone"]
-    lines += [f"{id} stays: something has come to it" for id in kept_ids]
-    shell.answer({"undone": ids, "kept": kept_ids}, "\n".join(lines))
+    return undoing.Undone(ids, kept_ids)
 
 
 def _invoice_ids(db: Database, id: str) -> dict[str, Any]:

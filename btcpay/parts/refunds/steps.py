@@ -76,8 +76,9 @@ def step(
     parameters: Values = {"id": row.id, **values}
     if db.run(to.query, **parameters) != 1:
         raise ChangeRefused("changed", f"the refund is {row.status} already")
+    # `row` was read before the step, so SENT has the sum in its parameters only.
     sent_sats = values.get("sent_sats", row.sent_sats)
-    note(db, row, to.kind, now, by, sent_sats)
+    note(db, row, to.kind, now, by=by, sent_sats=sent_sats)
     return publish_resource(db, RESOURCE, row.id, to.event, now)
 
 
