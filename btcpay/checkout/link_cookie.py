@@ -50,8 +50,8 @@ class LinkCookie:
     def invoice_id_of_form(self, link_id: str, form: str) -> str | None:
         """Returns the id of the invoice that the form with the id `form` creates.
 
-        A form that is sent again gets the same id. Nobody can compute the id without the
-        signing key. Returns None if `form` is not the id of a form.
+        If the form is sent again, the result is the same. Nobody can compute it without
+        the signing key. Returns None if `form` is not the id of a form.
         """
         if not _FORM.fullmatch(form):
             return None
@@ -60,9 +60,9 @@ class LinkCookie:
     def next_invoice_id(self, invoice_id: str) -> str:
         """Returns the id of the invoice that may follow the paid invoice `invoice_id`.
 
-        The rate limit does not count this invoice. Its id is always the same, so there
-        is only one such invoice for each paid one. Nobody can compute the id without the
-        signing key.
+        The rate limit does not count this next invoice. Its id depends only on
+        `invoice_id`, so each paid invoice has a single next one. Nobody can compute the
+        id without the signing key.
         """
         return derived_id("inv", self._key, f"after {invoice_id}")
 
@@ -87,7 +87,7 @@ class LinkCookie:
     def remember(self, response: Response, link_id: str, invoice_id: str) -> None:
         """Sets the cookie with this invoice's id.
 
-        The cookie expires after the same time as a new invoice of a payment link.
+        The cookie lasts as long as an unpaid invoice of a payment link does.
         """
         response.set_cookie(
             COOKIE,

@@ -46,7 +46,8 @@ def refuse_busy_visitor(
 def refuse_full_page(service: Service, page: Page) -> None:
     """Raises LinkRefused if all visitors together have too many unpaid invoices of the page.
 
-    The count is exact only in the transaction that creates the invoice.
+    Call this function again in the transaction that creates the invoice: only there the
+    count is exact.
     """
     now_ms = to_ms(service.now())
     values: Values = {

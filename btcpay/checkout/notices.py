@@ -34,7 +34,8 @@ class Notices:
     - `receipt_lines`: the receipt lines of parts (optional plug-ins).
     - `returned_sats`: the satoshis that the seller has sent back.
     - `link_title`: the title of the invoice's payment link.
-    - `stuck`: the payment that has waited long for a block; None if there is none.
+    - `stuck`: how long the oldest unconfirmed payment has waited for a block; None if no
+      payment has waited for long.
     """
 
     was_undone: bool = False
@@ -108,7 +109,10 @@ def _blocks_behind(db: Database, now: datetime, per_hour: int) -> int:
 
 
 def _stuck(db: Database, snapshot: Snapshot) -> Stuck | None:
-    """Returns the payment that has waited long for a block; None if there is none."""
+    """Returns how long the oldest unconfirmed payment has waited for a block.
+
+    Returns None if no payment has waited for long.
+    """
     if not snapshot.unconfirmed_sats:
         return None
     waiting = db.rows(mempool_watch.WAITING, invoice_id=snapshot.row.id)

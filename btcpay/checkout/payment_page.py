@@ -53,8 +53,8 @@ class Visitor:
     - `last_invoice_id`: the id of the last invoice that this browser created on the page;
       None if it created none.
     - `next_invoice_id`: the id of the invoice that may follow the last one once that is
-      paid. Only this invoice does not count towards the visitor's limit. None if there
-      is no last one.
+      paid. This invoice does not count towards the visitor's limit; all others do. None
+      if there is no last one.
     """
 
     key: str | None

@@ -47,9 +47,9 @@ class Snapshot:
 
     @property
     def left_ms(self) -> int | None:
-        """Milliseconds until the invoice expires, negative afterwards.
+        """The milliseconds until the invoice expires; negative after its expiry.
 
-        None if it never expires.
+        None if the invoice never expires.
         """
         expires_ms = self.row.expires_ms
         if expires_ms is None:
@@ -84,8 +84,8 @@ class Snapshot:
     def overpaid_sats(self) -> int:
         """The received satoshis that do not pay the invoice.
 
-        They came too late or in excess, or were too few when the invoice ended. An
-        excess below the dust limit counts as 0, since nobody could send it back.
+        They came too late or in excess, or were too few when the invoice ended. If the
+        excess is below the dust limit, the result is 0, since nobody could send it back.
         """
         if self.state in (
             CheckoutState.OVERDUE,
@@ -131,9 +131,10 @@ class Snapshot:
 def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Snapshot:
     """Loads the state of the invoice with this id.
 
-    Raises NotFound if there is no such invoice, or if it does not belong to
-    `merchant_id`; None accepts any merchant. If the invoice is open, notes that
-    somebody looks at it, so that the mempool is soon queried for it.
+    Raises NotFound if there is no such invoice, or if it belongs to another merchant
+    than `merchant_id`. If `merchant_id` is None, it may belong to any merchant. If the
+    invoice is open, notes that somebody looks at it, so that the mempool is soon queried
+    for it.
     """
     row = None
     if is_id("inv", id):
@@ -182,8 +183,8 @@ def _missing_sats(row: Invoice, rules: Rules) -> int:
 def status_of(snapshot: Snapshot, returned_sats: int) -> dict[str, Any]:
     """Returns the JSON object of the path /pay/{id}/status.
 
-    Its `missing_sats` may be below the dust limit: then no wallet can send them.
-    `returned_sats` are the satoshis that the seller has sent back.
+    Its `missing_sats` may be below the dust limit. No wallet can send such a small
+    amount. `returned_sats` are the satoshis that the seller has sent back.
     """
     row = snapshot.row
     return {

@@ -60,8 +60,8 @@ def blueprint(service: Service) -> Blueprint:
 def windows(service: Service) -> WindowKeys:
     """Yields the rate-limit windows that count this request.
 
-    One counts the visitor's requests for this invoice, another all requests of the
-    visitor. Requests for static files are not counted.
+    One window counts the visitor's requests for this invoice, another one counts all
+    requests of the visitor. Requests for static files are not counted.
     """
     id = (request.view_args or {}).get("id")
     if id is None:
@@ -79,10 +79,10 @@ class Checkout:
         self.pages = Pages(service)
 
     def show_root(self) -> Response:
-        """Shows the front page, with the name of the merchant if there is only one.
+        """Shows the front page, with the links of parts (optional plug-ins).
 
-        The page has the links of parts (optional plug-ins). A client that does not accept
-        HTML gets the status 404.
+        If the service has a single merchant, the page also has the merchant's name. A
+        client that does not accept HTML gets the status 404.
         """
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))

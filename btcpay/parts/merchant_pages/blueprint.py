@@ -65,8 +65,8 @@ TILL = f"{ROOT}/till"  # a till-only session may use only this path and those be
 def _isolate(response: Response) -> Response:
     """Adds headers that keep other hosts' pages from embedding or controlling these pages.
 
-    Without the headers, pages of sibling hosts could: for example, `shop.example.com`
-    is a sibling host of `pay.example.com`.
+    Without the headers, a page of a sibling host could do both. For example,
+    `shop.example.com` is a sibling host of `pay.example.com`.
     """
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"

@@ -64,8 +64,8 @@ def show(visit: Visit) -> Response:
     """Shows the page *Today*, the first page after the login.
 
     The request executes five SQL statements, including the one that loads the session.
-    While there are blocks that only a part (an optional plug-in) still needs, it may
-    execute one more for each part.
+    While there are blocks that only a part (an optional plug-in) still needs, there may
+    be one more statement for each part.
     """
     service = visit.service
     now = visit.now

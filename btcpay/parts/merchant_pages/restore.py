@@ -56,7 +56,8 @@ class RestoreViews:
     def upload(self, token: str) -> Response:
         """Receives a backup, and starts a thread that examines it.
 
-        Raises NotFound if the setup link does not work.
+        If no usable file arrives, shows the form again with the reason. Raises NotFound
+        if the setup link does not work.
         """
         refuse_other_sites(self._service)
         require_setup_token(self._service, token)
@@ -108,7 +109,7 @@ class RestoreViews:
         return self._page("restore_question.html", report=report)
 
     def answer(self, token: str, id: str) -> Response:
-        """Restores the backup and logs in, if the owner has agreed; else deletes the backup.
+        """Restores the backup and logs in. If the owner has not agreed, deletes the backup.
 
         Raises NotFound if the setup link does not work, or if there is no such backup.
         """

@@ -138,7 +138,7 @@ def sums_to_show(
 
 
 def show_month(visit: Visit) -> Response:
-    """Shows the page of the month in `?month=2026-11`; by default, of the current month.
+    """Shows the page of the month `?month=`, such as 2026-11; by default, of this month.
 
     No month before the shop's first one is offered. One SQL statement loads the days of
     this month and of the month before.
@@ -161,11 +161,7 @@ def show_month(visit: Visit) -> Response:
     offered_after = None
     if next_month <= today:
         offered_after = next_month
-    # The days of the accountant's file: this month, or the one before if this month has
-    # not ended.
-    download_days = (first, last)
-    if last >= today:
-        download_days = (previous_month, first - timedelta(days=1))
+    download_days = _days_to_download(first, last, today)
     return visit.page(
         "month.html",
         lines=_lines_of_parts(visit, first, next_month),
@@ -181,6 +177,18 @@ def show_month(visit: Visit) -> Response:
         today=number_of(today),
         date_of=date_of,
     )
+
+
+def _days_to_download(first: date, last: date, today: date) -> tuple[date, date]:
+    """Returns the first and the last day of the accountant's file.
+
+    They are those of the month from `first` to `last`, or of the month before it if that
+    month has not ended.
+    """
+    if last < today:
+        return first, last
+    last_before = first - timedelta(days=1)
+    return last_before.replace(day=1), last_before
 
 
 def _lines_of_parts(visit: Visit, first: date, next_month: date) -> list[Line]:

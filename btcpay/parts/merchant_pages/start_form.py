@@ -77,8 +77,13 @@ def read_start_form() -> FormFields:
 
     Raises InvalidRequest if the form is incomplete, PayloadTooLarge if it is too long.
     """
-    if request.mimetype != "multipart/form-data":
-        return read_form(long_field=WALLET_FIELD, max_bytes=MAX_UPLOAD_BYTES)
+    if request.mimetype == "multipart/form-data":
+        return _read_multipart()
+    return read_form(long_field=WALLET_FIELD, max_bytes=MAX_UPLOAD_BYTES)
+
+
+def _read_multipart() -> FormFields:
+    """Returns the fields of a form with a file, as `read_start_form` does."""
     body = read_body(MAX_UPLOAD_BYTES)
     parser = FormDataParser(
         max_form_memory_size=None, silent=False, max_form_parts=MAX_PARTS
@@ -112,8 +117,8 @@ def _text_of_file(content: bytes) -> str:
 def without_secrets(fields: FormFields) -> FormFields:
     """Returns a copy of the fields that a form may show again.
 
-    The file's text is replaced by "". Each text that contains a secret, such as a
-    private key, is replaced too, and so is a text that is too long to be searched for one.
+    Three kinds of texts are replaced by "": the file's text, each text that contains a
+    secret such as a private key, and each text that is too long to be searched for one.
     """
     safe = {}
     for name, text in (fields | {FILE_FIELD: ""}).items():

@@ -69,10 +69,7 @@ def press(visit: Visit) -> Response:
         return show_form(visit, 400, problem=error_message(refusal))
     except PriceUnavailable as error:
         return show_form(visit, 503, problem=error_message(error))
-    customer_chooses = (
-        gratuity_percents(visit) and not visit.session.gratuity_by_cashier
-    )
-    if customer_chooses and "tip" not in visit.form:
+    if _must_choose_gratuity(visit):
         return visit.redirect(
             "/till/tip",
             amount=sale.amount,
@@ -80,6 +77,13 @@ def press(visit: Visit) -> Response:
             press=visit.form.get("press"),
         )
     return visit.redirect(f"/till/{_invoice_of_press(visit, quote)}")
+
+
+def _must_choose_gratuity(visit: Visit) -> bool:
+    """True if the customer, not the cashier, chooses a gratuity, and has not done so yet."""
+    if not gratuity_percents(visit) or visit.session.gratuity_by_cashier:
+        return False
+    return "tip" not in visit.form
 
 
 def _order(visit: Visit, sale: Sale) -> orders.Order:

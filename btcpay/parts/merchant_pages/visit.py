@@ -121,7 +121,7 @@ class Visit:
 
     @cached_property
     def currency(self) -> str:
-        """The currency of the amounts in the form; by default, the shop's.
+        """The currency of the amounts in the form; if the form names none, the shop's.
 
         Forms contain their currency, since the merchant may change the shop's currency
         after a form was shown. Raises InvalidRequest if there is no such currency.
@@ -139,7 +139,7 @@ class Visit:
     def amount(self, text: str) -> Decimal:
         """Parses an amount that a person entered, in the form's currency.
 
-        Raises AmountRefused if it is invalid.
+        Raises AmountRefused if it is invalid, or higher than an amount may be.
         """
         return read_amount(
             text,

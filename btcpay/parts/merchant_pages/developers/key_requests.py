@@ -54,9 +54,10 @@ class Request(NamedTuple):
 
 
 def load(text: str, now_ms: int) -> list[Request]:
-    """Returns the stored requests that are not older than a week, oldest first.
+    """Parses the stored requests. Returns those that are not older than a week.
 
-    Returns an empty list for a damaged text: a log is no reason for a page to fail.
+    They are in the order in which they were stored. Returns an empty list for a damaged
+    text: a log is no reason for a page to fail.
     """
     try:
         return [Request(*values) for values in _recent(text, now_ms)]
@@ -80,11 +81,11 @@ def _recent(text: str, now_ms: int) -> list[list[Any]]:
 
 
 def add(db: Database, new: Mapping[str, Iterable[Request]], now_ms: int) -> None:
-    """Appends new requests to the stored ones of each key, and keeps the newest of them.
+    """Appends new requests to the stored ones of each key.
 
-    `new` has the new requests by the key's id. At most MOST_REQUESTS of a key are kept.
-    Requests of a key that does not exist are dropped. Call this function in a database
-    transaction.
+    `new` has the new requests by the key's id. Of each key, only the last MOST_REQUESTS
+    requests are kept. Requests of a key that does not exist are dropped. Call this
+    function in a database transaction.
     """
     ids = _lock_keys(db, sorted(new))
     stored_texts = _stored_texts(db, ids)

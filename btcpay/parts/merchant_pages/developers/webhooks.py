@@ -94,7 +94,7 @@ def _webhook_or_404(visit: Visit, id: str) -> Receiver:
 def show_webhook(visit: Visit, id: str, tested: Answer | None = None) -> Response:
     """Shows a webhook with its latest deliveries, newest first.
 
-    `tested` is the answer to a test event that was just sent.
+    `tested` is the answer to a test event that was just sent; None if none was sent.
     """
     receiver = _webhook_or_404(visit, id)
     rows = visit.service.db.rows(deliveries.LIST, receiver_id=id, limit=MOST_DELIVERIES)
@@ -126,7 +126,10 @@ def test_webhook(visit: Visit, id: str) -> Response:
 
 
 def send_all_now(visit: Visit, id: str) -> Response:
-    """Makes the next check send all events that wait for the webhook or were given up."""
+    """Makes the next check (`blocktill check`) send all events that were not delivered.
+
+    These are the events that wait for the webhook, and those that were given up.
+    """
     receiver = _webhook_or_404(visit, id)
     receivers.send_all_now(visit.service.db, receiver.id, visit.now)
     return visit.redirect(f"/webhooks/{id}", done="sent")

@@ -84,7 +84,7 @@ class DownloadSlots:
     - `slow_s`: a client that is this many seconds behind `least_pace` loses its slot if
       another client needs one. If there are several such clients, only the slowest loses
       its slot. A client that was faster than the pace for a while gets no credit for it.
-    - `clock`: returns seconds.
+    - `clock`: a function that returns the time in seconds.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
 
 
 def make_link(visit: Visit) -> Response:
-    """Creates a link to a file of payments, and shows the link. It works for LINK_LIFE.
+    """Creates a link to a file of payments, and shows it. The link works for LINK_LIFE.
 
     The form has the days `from` and `to`; the file has the payments of these days and
     all days between them. If the browser sends the same form twice, only one link is

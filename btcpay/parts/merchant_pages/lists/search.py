@@ -78,17 +78,10 @@ def _by_name(
     as a whole.
     """
     values: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
-    bare_text = strip_scheme(strip_unseen(query))
     for name, pattern in _BEGINNINGS:
-        text = query
-        if name == "address":
-            text = bare_text
-        match = pattern.search(text)
-        if match is None:
+        begin = _beginning_in(query, name, pattern)
+        if begin is None:
             continue
-        begin = match[1]
-        if pattern.flags & re.I:
-            begin = begin.lower()
         bounds: Values = {"begin": begin, "end": begin + END}
         rows = db.rows(query_by_name[name], **values | bounds)
         if rows:
@@ -97,6 +90,22 @@ def _by_name(
     if any(map(is_refused, query)):
         return []
     return db.rows(query_by_name["reference"], **values | {"begin": query})
+
+
+def _beginning_in(query: str, name: str, pattern: re.Pattern[str]) -> str | None:
+    """Returns the beginning of a value that `query` contains, as the value is stored.
+
+    `name` and `pattern` are an entry of _BEGINNINGS. Returns None if there is no match.
+    """
+    text = query
+    if name == "address":
+        text = strip_scheme(strip_unseen(query))
+    match = pattern.search(text)
+    if match is None:
+        return None
+    if pattern.flags & re.IGNORECASE:
+        return match[1].lower()
+    return match[1]
 
 
 def _in_texts(db: Database, listing: Listing, query: str, after_id: str) -> ListPage:

@@ -139,11 +139,11 @@ def _advice() -> Mapping[str, str]:
 
 
 def store(visit: Visit, values: FormValues) -> Fields:
-    """Stores the values of the form. Returns the error message, by its field.
+    """Stores the values of the form. Returns {}, or an error message by its field.
 
     If no password was entered, the stored one is kept, but only for the same server and
-    user. If there is a user but no password, nothing is stored. Otherwise the result is
-    empty.
+    user. If there is a user but no password, nothing is stored, and the result has the
+    message about the password.
     """
     db = visit.service.db
     with db.write():
