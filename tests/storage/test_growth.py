@@ -54,7 +54,7 @@ PARTS = {
     *("bills.OVERDUE_OF_OUTER", "bills.DUE_OF_OUTER"),
     *("blocks._COIN", "listings._LISTED", "mempool_watch._WATCHED"),
     *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS", "merchant_pages._SALES"),
-    *("merchant_pages._OTHERS", "merchant_pages._LISTED_SALES"),
+    *("session_queries._OTHERS", "merchant_pages._LISTED_SALES"),
     *("merchant_pages._PAYMENTS_OF_SALE", "merchant_pages._STATES_OF_SALE 0"),
     *("refunds.OF_SALE", "refunds._WITH_INVOICE"),
     *(

@@ -1,4 +1,4 @@
-"""The blueprint of the merchant's pages: access control, and the view of each path.
+"""The blueprint of the merchant's pages: who may request them, and how a view is called.
 
 A view is the function that handles a request.
 """
@@ -10,37 +10,17 @@ from flask import Blueprint, Response, g, request
 from btcpay import hooks
 from btcpay.backup.pending import discard_idle
 from btcpay.merchants import sessions
-from btcpay.parts.merchant_pages import (
-    attention,
-    home,
-    invoice,
-    link_form,
-    links,
-    queries,
-    sales_report,
-    till,
-)
-from btcpay.parts.merchant_pages.developers import keys, webhooks
-from btcpay.parts.merchant_pages.lists import downloads, sales
+from btcpay.parts.merchant_pages.lists import downloads
 from btcpay.parts.merchant_pages.login import LoginViews
 from btcpay.parts.merchant_pages.menu import front_page_link
-from btcpay.parts.merchant_pages.password import (
-    PasswordViews,
-    choose_shop,
-    show_shops,
-)
+from btcpay.parts.merchant_pages.password import PasswordViews
 from btcpay.parts.merchant_pages.restore import RestoreViews
 from btcpay.parts.merchant_pages.session_cookie import (
     session_secret,
     set_session_cookie,
 )
-from btcpay.parts.merchant_pages.settings import (
-    backup,
-    devices,
-    index,
-    mail_server,
-    shop,
-)
+from btcpay.parts.merchant_pages.session_queries import SESSION, Session
+from btcpay.parts.merchant_pages.session_views import SESSION_VIEWS
 from btcpay.parts.merchant_pages.start import StartViews
 from btcpay.parts.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit
 from btcpay.values.errors import Forbidden, Unauthorized
@@ -79,68 +59,6 @@ def _keep_to_till() -> None:
     is_of_till = rule == TILL or rule.startswith(f"{TILL}/")
     if g.caller.till_only and not is_of_till:
         raise Forbidden("this device opens the till alone")
-
-
-# The method, the path below ROOT and the view of each page for a logged-in merchant. A
-# view is called as `view(visit, **path values)`.
-SESSION_VIEWS: list[tuple[str, str, View]] = [
-    ("GET", "", home.show),
-    ("GET", "/attention", attention.show),
-    ("POST", "/attention/set-aside", attention.set_small_aside),
-    ("GET", "/invoices", sales.show_invoices),
-    ("GET", "/invoices/<id>", invoice.show),
-    ("POST", "/invoices/<id>/accept", invoice.accept),
-    ("POST", "/invoices/<id>/set-aside", invoice.set_aside),
-    ("POST", "/invoices/<id>/cancel", invoice.cancel),
-    ("GET", "/month", sales_report.show_month),
-    ("GET", "/more", home.show_more),
-    ("GET", "/payments", sales.show_payments),
-    ("GET", "/downloads", downloads.show),
-    ("GET", "/downloads/payments", downloads.send_payments),
-    ("POST", "/files", downloads.make_link),
-    ("POST", "/files/<id>/revoke", downloads.revoke),
-    ("GET", "/till", till.show_form),
-    ("POST", "/till", till.press),
-    ("GET", "/till/manifest", till.show_manifest),
-    ("POST", "/tips", till.set_gratuities),
-    ("GET", "/till/tip", till.ask_gratuity),
-    ("GET", "/till/<id>", till.show_invoice),
-    ("POST", "/till/log-out", devices.log_out),
-    ("GET", "/links", links.show_links),
-    ("POST", "/links", link_form.make),
-    ("GET", "/links/new", link_form.show_form),
-    ("GET", "/links/<id>", links.show_link),
-    ("POST", "/links/<id>", link_form.make),
-    ("GET", "/links/<id>/edit", link_form.show_edit),
-    ("GET", "/links/<id>/card", links.show_card),
-    ("POST", "/links/<id>/activate", partial(links.switch, active=True)),
-    ("POST", "/links/<id>/deactivate", partial(links.switch, active=False)),
-    ("GET", shop.PATH, index.show),
-    *shop.views(),
-    ("GET", mail_server.PATH, mail_server.show),
-    ("POST", mail_server.PATH, mail_server.save),
-    ("POST", f"{mail_server.PATH}/test", mail_server.test),
-    ("POST", f"{mail_server.PATH}/remove", mail_server.remove),
-    ("GET", "/keys", keys.show_keys),
-    ("POST", "/keys", keys.issue_key),
-    ("GET", "/keys/<id>", keys.show_key),
-    ("POST", "/keys/<id>/revoke", keys.revoke_key),
-    ("GET", "/webhooks", webhooks.show_webhooks),
-    ("POST", "/webhooks", webhooks.add_webhook),
-    ("GET", "/webhooks/<id>", webhooks.show_webhook),
-    ("POST", "/webhooks/<id>/test", webhooks.test_webhook),
-    ("POST", "/webhooks/<id>/send", webhooks.send_all_now),
-    ("POST", "/webhooks/<id>/events/<event>/send", webhooks.send_again),
-    ("POST", "/webhooks/<id>/remove", webhooks.remove_webhook),
-    ("GET", "/sessions", devices.show_devices),
-    ("POST", "/sessions", devices.add_device),
-    ("POST", "/sessions/<id>/end", devices.end_device),
-    ("POST", "/sessions/end-others", devices.end_other_devices),
-    ("GET", "/backup", backup.show),
-    ("POST", "/backup", backup.send),
-    ("GET", "/shops", show_shops),
-    ("POST", "/shops", choose_shop),
-]
 
 
 def blueprint(service: Service) -> Blueprint | None:
@@ -239,7 +157,7 @@ def _respond(service: Service, pages: Pages, view: View, **values: str) -> Respo
     return response
 
 
-def _session(service: Service) -> queries.Session:
+def _session(service: Service) -> Session:
     """Returns the session of the browser.
 
     Raises Unauthorized if the browser has no valid session, Forbidden if another site
@@ -252,7 +170,7 @@ def _session(service: Service) -> queries.Session:
     session = None
     if secret:
         session = sessions.session_of(
-            service.db, queries.SESSION, secret, now, service.owner_password.scrypt
+            service.db, SESSION, secret, now, service.owner_password.scrypt
         )
     if session:
         service.notes.note(session_queries.USED, session.id, now)

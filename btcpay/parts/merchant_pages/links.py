@@ -6,7 +6,7 @@ from btcpay.invoices.links import (
     set_active,
     sum_raised,
 )
-from btcpay.parts.merchant_pages import queries
+from btcpay.parts.merchant_pages import link_queries, queries
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
@@ -16,14 +16,14 @@ from storage.values import Values
 
 def show_links(visit: Visit) -> Response:
     parameters: Values = {"merchant_id": visit.merchant_id}
-    listing = Listing("lnk", queries.LINKS, queries.LINK_PLACE, parameters)
+    listing = Listing("lnk", link_queries.LINKS, link_queries.LINK_PLACE, parameters)
     page = listing.page(visit.service.db, visit.query)
-    return visit.page("links.html", listing=page, most=queries.MOST_COUNTED)
+    return visit.page("links.html", listing=page, most=link_queries.MOST_COUNTED)
 
 
 def show_link(visit: Visit, id: str) -> Response:
     """Shows a link with its QR code, and a page of the list of its invoices."""
-    link = visit.get_or_404(queries.LINK, "lnk", id)
+    link = visit.get_or_404(link_queries.LINK, "lnk", id)
     url = _url(visit, id)
     db = visit.service.db
     listing = Listing(
@@ -42,12 +42,12 @@ def show_link(visit: Visit, id: str) -> Response:
         raised=raised,
         url=url,
         qr=qr_svg(url),
-        most=queries.MOST_COUNTED,
+        most=link_queries.MOST_COUNTED,
     )
 
 
 def show_card(visit: Visit, id: str) -> Response:
-    link = visit.get_or_404(queries.LINK, "lnk", id)
+    link = visit.get_or_404(link_queries.LINK, "lnk", id)
     url = _url(visit, id)
     brand = visit.pages.brand(visit.merchant_id)
     return visit.page("card.html", brand=brand, link=link, url=url, qr=qr_svg(url))

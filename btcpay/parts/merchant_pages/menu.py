@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from btcpay import hooks
 from btcpay.hooks import MenuItem
-from btcpay.parts.merchant_pages.queries import Session, inbox_column
+from btcpay.parts.merchant_pages.session_queries import Session, inbox_column
 from btcpay.settings.settings import Settings
 from btcpay.web.pages.languages import gettext
 

@@ -1,17 +1,16 @@
-"""Queries for the merchant's pages: invoices, payments, links, and searches in them."""
+"""Queries for the lists of the merchant's pages: invoices, payments, and searches in them."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from peewee import JOIN, SQL, ColumnBase, Expression, Select, fn
 
 from btcpay import hooks
 from btcpay.values.statuses import InvoiceStatus
-from storage.models import Attention, Invoice, Merchant, Output, Payment, PaymentLink
-from storage.queries import sessions
+from storage.models import Attention, Invoice, Output, Payment
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
-from storage.statement import TypedSelect, count_of, eq, param, rows_as
+from storage.statement import TypedSelect, eq, param, rows_as
 
 Q = TypeVar("Q", bound=Select)
 
@@ -152,67 +151,6 @@ LOOSE_PAYMENTS = PAYMENTS.where(Payment.invoice_id.is_null())
 PAYMENT_PLACE = keyset.position_query(Payment).where(_OWN_PAYMENT)
 
 
-MOST_IN_INBOX = 100
-
-
-class Session(sessions.Session):
-    """A merchant's session.
-
-    - `wanting`: the number of things that need the merchant's attention: invoices, and
-      rows of parts (optional plug-ins), such as refunds. It is MOST_IN_INBOX if there
-      are more.
-    - `others`: 1 if the service has another merchant, else 0.
-
-    For each part whose hook has an `inbox`, there is one more column with the number of
-    its rows. The column's name is `inbox_column(part)`.
-    """
-
-    wanting: int
-    others: int
-
-
-def _inbox() -> Any:
-    """Returns a subquery for the ids of things that need the merchant's attention.
-
-    They are invoices, and rows of parts (optional plug-ins). The merchant is that of the
-    outer query.
-    """
-    ids: Any = Attention.select(Attention.invoice_id).where(
-        Attention.merchant_id == Merchant.id
-    )
-    for part in hooks.of(hooks.MerchantViews):
-        if part.inbox is not None:
-            ids = ids | part.inbox
-    return ids
-
-
-def _in_part_inboxes() -> list[Select]:
-    """Returns, for each part with an inbox, a column with the number of ids in this inbox."""
-    return [
-        count_of(part.inbox, MOST_IN_INBOX).alias(inbox_column(name))
-        for name, part in hooks.by_part(hooks.MerchantViews).items()
-        if part.inbox is not None
-    ]
-
-
-def inbox_column(part: str) -> str:
-    """Returns the name of the column with the number of rows in this part's inbox."""
-    return f"{part}_waiting"
-
-
-_Other = Merchant.alias()
-_OTHERS = _Other.select(_Other.id).where(_Other.id != Merchant.id)
-
-# One SQL statement loads what every page needs, including the counts of all parts.
-SESSION = rows_as(
-    Session,
-    sessions.BY_SECRET.select_extend(
-        count_of(_inbox(), MOST_IN_INBOX).alias("wanting"),
-        count_of(_OTHERS, 1).alias("others"),
-        *_in_part_inboxes(),
-    ),
-)
-
 # Invoices that need attention, those with the highest amount in question first.
 WANTING = rows_as(
     ListedInvoice,
@@ -279,42 +217,7 @@ FOUND_INVOICES = _searches(_LISTED_SALES, Invoice)
 FOUND_PAYMENTS = _searches(_PAYMENTS, Payment)
 
 
-# A merchant's payment links, each with the counts of its invoices.
-MOST_COUNTED = 500  # the maximum count of a link's invoices; counting more takes long
-
-
-def _count(*conditions: Expression) -> Select:
-    """Returns a query that counts the link's invoices that fulfil these conditions.
-
-    The result is never more than MOST_COUNTED.
-    """
-    of_link = Invoice.payment_link_id == PaymentLink.id
-    query = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions)
-    return count_of(query, MOST_COUNTED)
-
-
-_OWN_LINK = eq(PaymentLink.merchant_id)
-
-
-class ListedLink(PaymentLink):
-    """A link with the numbers of its invoices, and of those that are paid."""
-
-    invoices: int
-    paid: int
-
-
-_LISTED_LINKS = rows_as(
-    ListedLink,
-    PaymentLink.select(
-        PaymentLink,
-        _count().alias("invoices"),
-        _count(Invoice.status == InvoiceStatus.PAID).alias("paid"),
-    ).where(_OWN_LINK),
-)
-LINKS = keyset.older(_LISTED_LINKS, PaymentLink)
-LINK_PLACE = keyset.position_query(PaymentLink).where(_OWN_LINK)
-LINK = _LISTED_LINKS.where(eq(PaymentLink.id))
-
+# The invoices of a payment link.
 _OF_LINK = eq(Invoice.payment_link_id)
 INVOICES_OF_LINK = keyset.older(_INVOICES.where(_OF_LINK), Invoice)
 INVOICE_OF_LINK_PLACE = keyset.position_query(Invoice).where(_OF_LINK)

@@ -11,12 +11,15 @@ from btcpay.checkout.notices import Notices, returned_sats
 from btcpay.checkout.snapshot import is_taken_back, snapshot_of
 from btcpay.invoices import create, orders, quotes
 from btcpay.merchants import branding
+from btcpay.parts.merchant_pages.till_gratuity import (
+    must_choose_gratuity,
+    show_gratuities,
+)
 from btcpay.parts.merchant_pages.till_list import last_sales
 from btcpay.parts.merchant_pages.till_sale import (
     LONGEST_SUM,
     GratuityRefused,
     Sale,
-    gratuity_of,
     gratuity_percents,
     read_gratuity,
     read_sale,
@@ -62,14 +65,14 @@ def press(visit: Visit) -> Response:
     try:
         quote = quotes.quote(service.prices, visit.now, _order(visit, sale))
     except GratuityRefused as refusal:
-        return _show_gratuities(visit, sale, 400, error=error_message(refusal))
+        return show_gratuities(visit, sale, 400, error=error_message(refusal))
     except InvalidRequest as refusal:
         return show_form(visit, 400, error=error_message(refusal))
     except TextRefused as refusal:
         return show_form(visit, 400, problem=error_message(refusal))
     except PriceUnavailable as error:
         return show_form(visit, 503, problem=error_message(error))
-    if _must_choose_gratuity(visit):
+    if must_choose_gratuity(visit):
         return visit.redirect(
             "/till/tip",
             amount=sale.amount,
@@ -77,13 +80,6 @@ def press(visit: Visit) -> Response:
             press=visit.form.get("press"),
         )
     return visit.redirect(f"/till/{_invoice_of_press(visit, quote)}")
-
-
-def _must_choose_gratuity(visit: Visit) -> bool:
-    """True if the customer, not the cashier, chooses a gratuity, and has not done so yet."""
-    if not gratuity_percents(visit) or visit.session.gratuity_by_cashier:
-        return False
-    return "tip" not in visit.form
 
 
 def _order(visit: Visit, sale: Sale) -> orders.Order:
@@ -99,42 +95,6 @@ def _order(visit: Visit, sale: Sale) -> orders.Order:
         "expires_in_hours": LIFE_HOURS,
     }
     return visit.order(order_data, gratuity=str(gratuity))
-
-
-def ask_gratuity(visit: Visit) -> Response:
-    """Shows a choice of gratuities. The cashier turns this page to the customer.
-
-    The buttons of the page create the invoice. Raises AmountRefused if the amount in
-    the URL is invalid.
-    """
-    amount = visit.written_amount(visit.query.get("amount", ""))
-    return _show_gratuities(visit, Sale(amount, visit.query.get("note", "")))
-
-
-def _show_gratuities(
-    visit: Visit,
-    sale: Sale,
-    status: int = 200,
-    error: str = "",
-) -> Response:
-    """Shows the choice of gratuities. `error` is the message about an entered gratuity."""
-    gratuities = [
-        (int(percent), gratuity_of(visit, sale.amount, percent))
-        for percent in gratuity_percents(visit)
-    ]
-    entries = {}
-    if error:
-        entries = visit.form
-    return visit.page(
-        "till_gratuity.html",
-        status,
-        sale=sale,
-        gratuities=gratuities,
-        brand=visit.pages.brand(visit.merchant_id),
-        press_before=visit.query.get("press") or visit.form.get("press"),
-        entries=entries,
-        error=error,
-    )
 
 
 def set_gratuities(visit: Visit) -> Response:

@@ -18,7 +18,7 @@ from btcpay.invoices.links import greatest_amount
 from btcpay.invoices.orders import Order, order_of
 from btcpay.merchants.account import dust_limit_of_account
 from btcpay.parts.merchant_pages.menu import menu_of
-from btcpay.parts.merchant_pages.queries import Session
+from btcpay.parts.merchant_pages.session_queries import Session
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.money import CODES, amount_due

@@ -13,7 +13,7 @@ from btcpay.merchants.sessions import (
     session_of,
     sessions_of,
 )
-from btcpay.parts.merchant_pages import queries
+from btcpay.parts.merchant_pages import session_queries
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.web import rate_limits
 from btcpay.web.pages.render import Pages
@@ -339,7 +339,7 @@ def is_owner(shop, browser):
     cookie = browser.client.get_cookie("merchant").value
     scrypt = shop.service.owner_password.scrypt
     now = shop.clock()
-    row = session_of(shop.service.db, queries.SESSION, cookie, now, scrypt)
+    row = session_of(shop.service.db, session_queries.SESSION, cookie, now, scrypt)
     return Visit(shop.service, Pages(shop.service), row, cookie, now).is_owner
 
 
@@ -385,8 +385,8 @@ def test_the_owners_password_takes_the_place_of_the_set_up_token(empty):
     assert client.get("/merchant").status_code == 200
     cookie = client.get_cookie("merchant").value
     scrypt = empty.service.owner_password.scrypt
-    assert session_of(db, queries.SESSION, cookie, empty.clock(), scrypt)
-    assert not session_of(db, queries.SESSION, cookie, empty.clock(), "another")
+    assert session_of(db, session_queries.SESSION, cookie, empty.clock(), scrypt)
+    assert not session_of(db, session_queries.SESSION, cookie, empty.clock(), "another")
     # From then on it opens that shop.
     assert enter(empty).headers["Location"] == "../merchant"
 
