@@ -66,6 +66,7 @@ def windows(service: Service) -> WindowKeys:
     id = (request.view_args or {}).get("id")
     if id is None:
         return
+    # Visitors who may share an address have no key. They share one window for an invoice.
     if is_id("inv", id):
         yield LOOKS, f"{visitor_key(service) or ''} {id}"
     yield from visit_windows(service)

@@ -153,12 +153,10 @@ def _update(visit: Visit, link: PaymentLink, body: dict[str, Any]) -> None:
     """
     stored = _stored_amounts(link)
     suggested = [stored[name] for name in SUGGESTED if name in stored]
-    is_same = (
-        body.get("min_amount_usd") == stored.get("min_amount")
-        and body.get("max_amount_usd") == stored.get("max_amount")
-        and body["suggested"] == suggested
-    )
+    has_same_minimum = body.get("min_amount_usd") == stored.get("min_amount")
+    has_same_maximum = body.get("max_amount_usd") == stored.get("max_amount")
+    has_same_suggestions = body["suggested"] == suggested
     price = None
-    if not is_same:
+    if not (has_same_minimum and has_same_maximum and has_same_suggestions):
         price = live_price(visit.service.prices, visit.now, link.currency)
     edit(visit.service.db, link, body, price, visit.dust_limit_sats)

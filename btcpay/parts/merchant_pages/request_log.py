@@ -78,7 +78,8 @@ class RequestLog(BackgroundWriter):
     def pause_s(self) -> float:
         """Returns how many seconds requests are collected before the next write.
 
-        Each call doubles the result of the next call, up to LONGEST_PAUSE_S.
+        Each call doubles the result of the next call, up to LONGEST_PAUSE_S. If nothing
+        was written for longer than that, begins with FIRST_PAUSE_S again.
         """
         if time.monotonic() - self._written_s > LONGEST_PAUSE_S:
             self._next_pause_s = FIRST_PAUSE_S

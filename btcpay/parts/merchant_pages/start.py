@@ -103,7 +103,7 @@ class StartViews:
         if len(wallet_text.accounts) > 1 and account_name is None:
             return self._steps.choose_account(fields, wallet_text)
         account = wallet_text.choose(account_name)
-        # The text does not give the script type.
+        # Nothing in the text gives the script type, so the visitor chooses it.
         if account.is_assumed:
             script_type = fields["script"]
             if script_type not in SCRIPT_TYPES:

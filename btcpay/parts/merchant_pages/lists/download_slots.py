@@ -55,8 +55,8 @@ class DownloadSlot:
             if self.has_given_way:
                 raise SlotLost
             now_s = self._slots.clock()
-            # Neither the time in which the server produced this piece counts against the
-            # client, nor the time that a client at the pace needs for the piece.
+            # Two times do not count against the client: the time in which the server produced
+            # this piece, and the time that a client at the pace needs to receive it.
             produced_s = now_s - began_s
             allowed_s = len(piece) / self._slots.least_pace
             self.behind_since_s += produced_s + allowed_s

@@ -38,8 +38,8 @@ MOST_LINKS = 20
 def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
     """Shows the page of downloads.
 
-    `link` is a link that was just created, and `url` is its URL, which is shown only this
-    once. If no link was just created, they are None and "".
+    `link` is a link that was just created, else None. `url` is the URL of this link,
+    which is shown only this once; "" if there is no such link.
     """
     db = visit.service.db
     now_ms = to_ms(visit.now)
