@@ -435,11 +435,13 @@ class FirstNeededMs(Protocol):
 class Blocks(Hook):
     """Lets a part (an optional plug-in) store what blocks contain.
 
-    `check/parts.py` calls `matches` for each new block, before the block is stored. It
-    calls `connect_block` for a new block and `disconnect_blocks` for a reorganisation
-    after the core has committed its own changes, in a separate database transaction for
-    each part. If that transaction fails, it is retried later. `chain/progress.py` calls
-    `needs_blocks` and `first_needed_ms`.
+    `check/parts.py` calls `matches` for each new block, before the block is stored. The
+    core then commits its own changes for the new block, or for a reorganisation. After
+    that `check/parts.py` calls `connect_block` or `disconnect_blocks`, in a separate
+    database transaction for each part. If that transaction fails, it is retried later.
+
+    `check/undo.py` calls `keep_blocks`, and `chain/progress.py` calls `needs_blocks` and
+    `first_needed_ms`.
     """
 
     module = "blocks"

@@ -69,7 +69,7 @@ def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T
             all_rows += db.rows(query, **values)
         return all_rows
     with db.borrow_connection(), as_peewee_errors:
-        statement, cursor = db.execute(query, all_values, _OfMany)
+        statement, cursor = db.execute(query, all_values, kind=_OfMany)
         return statement.rows_of(cursor)
 
 
@@ -85,7 +85,7 @@ def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
             row_count += db.run(query, **values)
         return row_count
     with db.borrow_connection(), as_peewee_errors:
-        _, cursor = db.execute(query, all_values, _OfMany)
+        _, cursor = db.execute(query, all_values, kind=_OfMany)
         return int(cursor.rowcount)
 
 

@@ -117,8 +117,8 @@ class Database:
     def get_or_fail(self, query: Typed[T], name: str, /, **values: Unpack[Values]) -> T:
         """Returns the first row of the query.
 
-        If there is no row, raises CommandError with the message "there is no ...", which
-        ends with `name`.
+        Raises CommandError if there is no row. The message is "there is no", followed
+        by `name`.
         """
         row = self.get_or_none(query, **values)
         if row is None:

@@ -45,10 +45,10 @@ AND clock_timestamp() - state_change > make_interval(secs =>
 
 @contextmanager
 def heartbeat(connection: Any) -> Iterator[None]:
-    """During the block, sends a short statement on this connection every BEAT_S seconds.
+    """Sends a short statement on the connection every BEAT_S seconds during the block.
 
-    Sends none while another statement runs. Does nothing if the connection, which is
-    psycopg's, has a heartbeat already.
+    Sends none while another statement runs. Does nothing if the connection has a
+    heartbeat already. `connection` is one of psycopg.
     """
     if id(connection) in _beating:
         yield

@@ -54,6 +54,7 @@ class Sqlite(SqliteDatabase):
                     first_error = error
                     raise
         except OperationalError as error:
+            # it is the first error again, or that of the rollback
             raise first_error or error from None
 
 

@@ -41,6 +41,7 @@ class Notes(BackgroundWriter):
         key = (id(query), subject)
         at_ms = to_ms(now)
         noted_ms = self._noted_ms.get(key)
+        # the clock may have been set back meanwhile
         if noted_ms is not None and abs(at_ms - noted_ms) < EVERY_MS:
             return
         with self._lock:

@@ -81,7 +81,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     news = _news_by_invoice(paid_ids, undone, reopened_ids)
     for invoice_id in paid_ids:
         try_update_attention(db, settings, invoice_id, now, news[invoice_id])
-    days.take(db, undone)
+    days.remove(db, undone)
     plan_undo(db, height, now)
 
 

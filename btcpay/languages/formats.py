@@ -139,7 +139,7 @@ def _with_symbol(number: str, currency: str, language: str) -> str:
 
 
 def symbol(currency: str, language: str) -> str:
-    """Returns the symbol of a currency: for USD `$` in English, `US$` in Spanish.
+    """Returns the symbol of a currency. For USD it is `$` in English, `US$` in Spanish.
 
     Returns the currency's code if CLDR has no symbol.
     """

@@ -170,12 +170,7 @@ class Rate:
 
         Logs a warning and returns None if it fails.
         """
-
-        def on_time(sent_at: datetime) -> None:
-            zero_at = sent_at - timedelta(seconds=self.monotonic())
-            with self._lock:
-                self._monotonic_zero_at = {**self._monotonic_zero_at, source: zero_at}
-
+        on_time = partial(self._note_time, source)
         try:
             return fetch_price(self._session, source, on_time)
         except (FetchError, LookupError, ValueError) as error:
@@ -183,6 +178,13 @@ class Rate:
             host = urlsplit(source.url).hostname
             log.warning("price source %s: %s", host, str(error) or type(error).__name__)
             return None
+
+    def _note_time(self, source: PriceSource, sent_at: datetime) -> None:
+        """Notes that the source's clock shows `sent_at` now."""
+        zero_at = sent_at - timedelta(seconds=self.monotonic())
+        with self._lock:
+            # a new mapping, because another thread may be reading the present one
+            self._monotonic_zero_at = {**self._monotonic_zero_at, source: zero_at}
 
     def _refresh(self) -> None:
         """Calls all sources, and caches the price on which enough of them agree."""

@@ -104,7 +104,10 @@ def of_minor(minor: int, currency: str) -> Decimal:
 
 
 def to_minor(amount: Decimal, currency: str) -> int:
-    """Converts an amount to the currency's smallest units, rounded to the nearest."""
+    """Converts an amount to the currency's smallest units: 12.34 EUR are 1234 cents.
+
+    The amount is rounded half to even.
+    """
     return int(round_money(amount, currency).scaleb(places_of(currency)))
 
 
@@ -119,9 +122,9 @@ def round_money(amount: Decimal, currency: str) -> Decimal:
 
 
 def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
-    """Returns the value of the satoshis in the currency, rounded to its smallest unit.
+    """Returns the value of the satoshis, rounded to the currency's smallest unit.
 
-    `price` is the price of one bitcoin.
+    `price` is the price of one bitcoin in this currency.
     """
     value = _NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC
     return round_money(value, currency)

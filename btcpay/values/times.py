@@ -143,7 +143,7 @@ def checked_zone(name: str) -> str:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """Returns the time zone of a stored name. Raises BadRow if it is unknown here."""
+    """Returns the time zone of a stored name. Raises BadRow if this machine lacks it."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError, ValueError, TypeError):
@@ -161,9 +161,10 @@ def number_of(day: date) -> int:
 
 
 def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
-    """Returns the time unchanged if it has a time zone, else the same time in `zone`.
+    """Returns a time without a zone as a time of `zone`. Its date and hour stay the same.
 
-    If the clocks of `zone` show that time twice, the earlier of the two is meant.
+    A time that has a zone is returned unchanged. If the clocks of `zone` show the time
+    twice, the earlier of the two is meant.
     """
     if at.tzinfo:
         return at

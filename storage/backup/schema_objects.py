@@ -33,7 +33,10 @@ def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
 
 @cache
 def objects_by_version() -> list[list[SchemaObject]]:
-    """Returns the schema objects of a new database of each version, from version 1 on."""
+    """Returns a list for each version of the schema, from version 1 on.
+
+    It has the schema objects of a new database of that version.
+    """
     versions = []
     with closing(sqlite3.connect(":memory:")) as db:
         for step in steps():

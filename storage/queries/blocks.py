@@ -158,10 +158,10 @@ IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
 
 
 class BestBlock(NamedTuple):
-    """The best known block, and how much must still be read.
+    """The best known block, and how many blocks were not read yet.
 
-    `behind` is the number of blocks that were not read yet. `is_at_stake` is True if
-    they must be read: an invoice may be paid, or a merchant has a balance.
+    `behind` is the number of unread blocks. `is_at_stake` is True if they must be read:
+    an invoice may be paid, or a merchant has a balance.
     """
 
     height: int

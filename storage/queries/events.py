@@ -16,7 +16,7 @@ from storage.statement import all_columns, eq, param, rows_as
 class Kind(StrEnum):
     """The kinds of entries in an invoice's history.
 
-    The comments say what each kind means, and what its JSON detail has at least.
+    The comments say what each kind means, and which values its JSON detail always has.
     """
 
     # an output to the invoice's address was first seen, in the mempool or in a block

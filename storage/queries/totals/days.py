@@ -113,10 +113,11 @@ def _no_payments(merchant_id: int, day: int, currency: str) -> Values:
     }
 
 
-def take(db: Database, payments: Iterable[Payment]) -> None:
-    """Computes the sums again for the days of `payments`, which were just deleted.
+def remove(db: Database, payments: Iterable[Payment]) -> None:
+    """Removes payments, which were just deleted, from the sums of their days.
 
-    The row of a day is deleted if the day has no payments left.
+    The sums of these days are computed again. The row of a day is deleted if the day
+    has no payments left.
     """
     payments_by_merchant = group_by(payments, lambda payment: payment.merchant_id)
     for merchant_id, payments_of_merchant in payments_by_merchant.items():

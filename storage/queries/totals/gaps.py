@@ -24,15 +24,15 @@ class _Place(NamedTuple):
 class _Neighbours(NamedTuple):
     """An address, and the address indexes of the nearest paid addresses on both sides.
 
-    `before` and `behind` are None if no address is paid on that side. `used_before` is
+    `paid_before` and `paid_after` are None if there is no such address. `used_before` is
     the number of the account's addresses up to the last one that was used before the
     shop began.
     """
 
     merchant_id: int
     address_index: int
-    before: int | None
-    behind: int | None
+    paid_before: int | None
+    paid_after: int | None
     used_before: int
 
 
@@ -40,7 +40,7 @@ _ANY_GAP = 1  # marks an address as paid, until its gap is measured
 _PAID = eq(Invoice.merchant_id) & Invoice.gap_before.is_null(False)
 _PAID_INDEX = Invoice.select(Invoice.address_index).where(_PAID)
 _BEFORE = _PAID_INDEX.where(param("address_index") > Invoice.address_index)
-_BEHIND = _PAID_INDEX.where(param("address_index") < Invoice.address_index)
+_AFTER = _PAID_INDEX.where(param("address_index") < Invoice.address_index)
 _AROUND = rows_as(
     _Neighbours,
     Select(
@@ -48,8 +48,8 @@ _AROUND = rows_as(
         [
             param("merchant_id").cast("BIGINT").alias("merchant_id"),
             param("address_index").cast("BIGINT").alias("address_index"),
-            _BEFORE.select(fn.MAX(Invoice.address_index)).alias("before"),
-            _BEHIND.select(fn.MIN(Invoice.address_index)).alias("behind"),
+            _BEFORE.select(fn.MAX(Invoice.address_index)).alias("paid_before"),
+            _AFTER.select(fn.MIN(Invoice.address_index)).alias("paid_after"),
             Merchant.select(Merchant.used_before)
             .where(Merchant.id == param("merchant_id"))
             .alias("used_before"),
@@ -82,10 +82,11 @@ _CAME = (
 
 
 def note(db: Database, invoices: Collection[Invoice]) -> None:
-    """Updates the gaps after outputs to these invoices' addresses appeared or vanished.
+    """Updates the gaps between paid addresses.
 
-    Call it in the database transaction that changes the outputs, while it holds the
-    locks of the merchants' balances.
+    Outputs to the addresses of `invoices` have appeared or vanished. Call this in the
+    database transaction that changes the outputs, while it holds the locks of the
+    merchants' balances.
     """
     changed = _changed_places(db, invoices)
     # All are marked as paid or unpaid before any gap is measured, because they may be neighbours.
@@ -125,23 +126,25 @@ def _steps_around(db: Database, changed: Mapping[_Place, bool]) -> dict[_Place, 
     steps: dict[_Place, int] = {}
     places = [_gap(place, None) for place in changed]
     for row in at_once.rows(db, _AROUND, places):
-        before = row.before
-        if before is None:
-            before = row.used_before - 1
+        last_paid = row.paid_before
+        if last_paid is None:
+            last_paid = row.used_before - 1  # the first step begins there
         place = _Place(row.merchant_id, row.address_index)
         is_paid = changed[place]
         if is_paid:
-            steps[place] = row.address_index - before
-        if row.behind is not None:
-            last_paid = before
-            if is_paid:
-                last_paid = row.address_index
-            steps[_Place(row.merchant_id, row.behind)] = row.behind - last_paid
+            steps[place] = row.address_index - last_paid
+            last_paid = row.address_index
+        if row.paid_after is not None:
+            next_place = _Place(row.merchant_id, row.paid_after)
+            steps[next_place] = row.paid_after - last_paid
     return steps
 
 
 def _gap(place: _Place, step: int | None) -> Values:
-    """Returns the parameters of `_SET`; `step` is None for an unpaid address."""
+    """Returns the parameters of `_SET`. Those of `_AROUND` are among them.
+
+    `step` is None for an unpaid address.
+    """
     return {
         "merchant_id": place.merchant_id,
         "address_index": place.address_index,
