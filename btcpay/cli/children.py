@@ -155,9 +155,9 @@ class Children(contextlib.AbstractContextManager["Children"]):
 
 
 def _wait_or_kill(child: "subprocess.Popen[bytes] | Forked", deadline_s: float) -> None:
-    """Waits for the child's end, then kills it and all processes that it has started.
+    """Waits for the child's end, then kills all processes that it has started.
 
-    At `deadline_s` of the monotonic clock, the child is killed even if it still runs.
+    If the child still runs at `deadline_s` of the monotonic clock, kills it too.
     """
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(max(0, deadline_s - time.monotonic()))
@@ -170,9 +170,10 @@ class Forked:
     """A forked child process, with those methods of subprocess.Popen that Children needs.
 
     The child runs in its own session, with the signal handlers of a new process.
+
     `lifeline` is the pipe by which the watchdog learns that the parent has ended. The
-    child itself writes its process group id there, and then closes it. So the watchdog
-    waits for the id even if the parent is killed right after the fork.
+    child itself writes its process group id there, then closes its end of the pipe. So
+    the watchdog gets the id even if the parent is killed right after the fork.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Commands about the whole database: `migrate`, `backup`, `restore`, `chain begin-anew`."""
+"""Commands about the whole database: `migrate`, `backup` and `restore`."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,13 +11,11 @@ from btcpay.backup.address_counters import MOST_SKIP, SKIP, Agree, Move
 from btcpay.backup.restore import carry_over, move_counters
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS, note_backup, write_backup
-from btcpay.check.undo import begin_anew
 from btcpay.cli.output import json_object, printable, say
-from btcpay.cli.shell import Shell, with_json_shell, with_shell
+from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
-from storage import locks
 from storage.database import Row, place_of, sqlite_path
 from storage.steps import STEPS, steps
 from storage.versions import migrate as run_steps
@@ -32,9 +30,11 @@ def migrate(shell: Shell) -> None:
 
 
 class MigrationResult(NamedTuple):
-    """The result of migrations: a dict for JSON, and a text for people.
+    """The result of migrations.
 
-    The dict has `version`, `applied` (the names of the migrations) and `new`.
+    - `facts`: a dict for JSON, with `version`, `applied` (the names of the migrations
+      that were run) and `new` (True for a new database).
+    - `text`: the same for people.
     """
 
     facts: Row
@@ -44,8 +44,8 @@ class MigrationResult(NamedTuple):
 def run_migrations(settings: Settings, folder: Path = STEPS) -> MigrationResult:
     """Runs the migrations in `folder` that the database lacks.
 
-    Raises DatabaseNotReady if the database cannot be migrated, for example because it is
-    of another network.
+    Raises DatabaseNotReady if the database cannot be migrated, for example because it
+    belongs to another network.
     """
     url = settings.database_url
     network = settings.network.name
@@ -142,7 +142,14 @@ def restore(
 
 def _replace(shell: Shell, path: Path, file: Path, skip: int, agree: Agree) -> None:
     """Replaces the SQLite file with the backup, and keeps the old file beside it."""
-    restored = put_back(path, shell.settings, file, skip, agree, utc_now)
+    restored = put_back(
+        path,
+        shell.settings,
+        file=file,
+        skip=skip,
+        agree=agree,
+        clock=utc_now,
+    )
     old_file = None
     if restored.aside:
         old_file = str(restored.aside)
@@ -156,7 +163,14 @@ def _replace(shell: Shell, path: Path, file: Path, skip: int, agree: Agree) -> N
 
 def _carry_over(shell: Shell, file: Path, skip: int, agree: Agree) -> None:
     """Copies an SQLite backup into the new PostgreSQL database."""
-    restored = carry_over(shell.db, shell.settings, file, skip, agree, utc_now)
+    restored = carry_over(
+        shell.db,
+        shell.settings,
+        file=file,
+        skip=skip,
+        agree=agree,
+        clock=utc_now,
+    )
     say(f"{UNKNOWN} {NEVER_AGAIN}")
     facts: Row = {"file": str(file), "migrated": restored.migrated}
     shell.answer(facts | _counters(restored.moves), f"restored {file}")
@@ -213,26 +227,3 @@ def _warn_of_lost(merchants: list[str], yes: bool) -> None:
 
 def _counters(moves: Sequence[Move]) -> Row:
     return {"merchants": [json_object(vars(move), COUNTERS) for move in moves]}
-
-
-GIVES_UP = (
-    "Payments are kept as they were proven, and count in the balance, whatever the new chain has."
-    " All else that came waits again. Reading begins two hours before the first invoice."
-)
-chain = click.Group("chain", help="The chain in which payments are looked for.")
-
-
-@chain.command("begin-anew")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@with_shell
-def chain_begin_anew(shell: Shell, yes: bool) -> None:
-    """Forget the stored chain and read it anew, for example after a test network was replaced.
-
-    Proven payments are kept.
-    """
-    with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
-        say(GIVES_UP)
-        if not yes:
-            click.confirm("Begin anew?", abort=True, err=True)
-        begin_anew(shell.db, shell.settings, shell.now)
-    say("forgot the chain: the next `blocktill check` starts over")

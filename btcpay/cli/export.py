@@ -67,14 +67,14 @@ def export_payments(
     Days and times of --from and --to are in each merchant's time zone; --from is included, --to
     is not.
     """
-    parts = []
+    records_by_merchant = []
     # All options are checked before anything is printed.
     for owner in _owners(shell.db, merchant):
         span = _span_of(owner, from_at, to_at)
-        parts.append(
+        records_by_merchant.append(
             payments.payment_records(shell.db, owner, span.first_ms, span.before_ms)
         )
-    records = chain.from_iterable(parts)
+    records = chain.from_iterable(records_by_merchant)
     if shell.as_json:
         _write(json_lines(_json_records(records)))
     else:

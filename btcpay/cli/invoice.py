@@ -104,11 +104,11 @@ def invoice_create(
         fields = validate(NEW_INVOICE, options | {"amount_usd": usd})
     order = orders.order_of(
         owner.id,
-        fields | unpriced,
-        currency,
-        greatest_amount(currency or "USD"),
-        dust_limit_of_account(owner.descriptor),
-        owner.currency,
+        body=fields | unpriced,
+        currency=currency,
+        high=greatest_amount(currency or "USD"),
+        dust_limit_sats=dust_limit_of_account(owner.descriptor),
+        shown_currency=owner.currency,
     )
     quote = quotes.quote(Prices(shell.settings), shell.now, order)
     with shell.db.write():

@@ -32,15 +32,22 @@ LINK_COLUMNS = "id merchant status title amount_mode currency amount created_at"
 SUGGESTED = re.compile(r"(0|[1-9][0-9]{0,10})(\.[0-9]{1,3})?")
 # A single comma without a space may be a decimal mark or a thousands separator.
 AMBIGUOUS = re.compile(r"[0-9]+,[0-9]{1,3}")
+# The option of each field that is an amount. The fields are named as in the API, where amounts are
+# in dollars; here they are in --currency.
+AMOUNT_OPTIONS = {
+    "amount_usd": "--amount",
+    "min_amount_usd": "--min",
+    "max_amount_usd": "--max",
+}
 link = click.Group("link", help="Payment links.")
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
     """Parses the amounts in a text such as `5,10,19.90`. Returns [] for None.
 
-    Commas separate the amounts. Raises UsageError for a text that may be a single amount
-    (`5,10`), and for a number with a leading zero: otherwise `1,000` would be two
-    amounts.
+    Commas separate the amounts. Raises UsageError for a text that may be a single
+    amount, such as `5,10`. Also raises it for a number with a leading zero: otherwise
+    `1,000` would be two amounts.
     """
     if text is None:
         return []
@@ -50,10 +57,12 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
             "separate suggested amounts by commas, such as 5,10,19.90"
         )
     if AMBIGUOUS.fullmatch(text.strip()):
-        apart = ", ".join(words)
-        both = " and ".join(words)
-        message = f"{text.strip()} can be read as one amount: write {apart} for {both}"
-        raise click.UsageError(f"--suggest: {message}")
+        with_space = ", ".join(words)
+        two_amounts = " and ".join(words)
+        raise click.UsageError(
+            f"--suggest: {text.strip()} can be read as one amount:"
+            f" write {with_space} for {two_amounts}"
+        )
     return [Decimal(word) for word in words]
 
 
@@ -96,13 +105,11 @@ def link_create(
     owner = find_merchant(shell.db, merchant)
     now = shell.now
     currency = checked_currency(currency or owner.currency)
-    for name in links.AMOUNTS:
-        option = f"--{name.partition('_')[0]}"
-        amount = options[f"{name}_usd"]
-        options[f"{name}_usd"] = parse_amount_option(currency, amount, option)
+    for name, option in AMOUNT_OPTIONS.items():
+        options[name] = parse_amount_option(currency, options[name], option)
     fields = check_texts(validate(NEW_PRICED_LINK, options))
     fields["suggested"] = suggest
-    require_units(currency, [fields.get(f"{name}_usd") for name in links.AMOUNTS])
+    require_units(currency, [fields.get(name) for name in AMOUNT_OPTIONS])
     if links.is_nameless(fields):
         raise click.UsageError(
             "give --title or an amount, so that customers know the link"
@@ -110,7 +117,14 @@ def link_create(
     price = live_price(Prices(shell.settings), now, currency)
     dust_limit_sats = dust_limit_of_account(owner.descriptor)
     with shell.db.write():
-        row = links.new_link(shell.db, now, owner.id, fields, price, dust_limit_sats)
+        row = links.new_link(
+            shell.db,
+            now,
+            owner.id,
+            fields=fields,
+            price=price,
+            dust_limit_sats=dust_limit_sats,
+        )
     answer = Resources(shell.settings.base_url).payment_link.dump(row)
     shell.answer(answer, f"{answer['id']}\n{answer['link_url']}")
 

@@ -65,8 +65,8 @@ def _print_events(
 ) -> None:
     """Prints the events after the event with this number, until `stop` is set.
 
-    Prints only events of the merchant `owner_id`; None means all merchants. Each printed
-    event is passed to `forward`, unless `forward` is None.
+    Prints only events of the merchant `owner_id`; None means all merchants. Calls
+    `forward`, unless it is None, with each printed event.
     """
     resources = Resources(shell.settings.base_url)
     as_json = shell.as_json or not sys.stdout.isatty()
@@ -75,8 +75,10 @@ def _print_events(
         for event in events:
             number = event.number
             is_wanted = owner_id is None or owner_id == event.merchant_id
-            if not is_wanted or stop.wait():
+            if not is_wanted:
                 continue
+            if stop.wait():  # without waiting: True if Ctrl-C was pressed meanwhile
+                return
             if as_json:
                 write_data(event.line + b"\n")
             else:

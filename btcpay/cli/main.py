@@ -11,7 +11,7 @@ import re
 import sqlite3
 import sys
 from importlib import import_module
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import click
 
@@ -25,7 +25,7 @@ from btcpay.settings.logs import to_json
 # importing all modules would be slow on a small board.
 COMMANDS = {
     "backup": "btcpay.cli.database",
-    "chain": "btcpay.cli.database",
+    "chain": "btcpay.cli.chain",
     "check": "btcpay.cli.check.check",
     "doctor": "btcpay.cli.doctor",
     "export": "btcpay.cli.export",
@@ -47,7 +47,7 @@ VERSIONS = (
     f"%(prog)s, version %(version)s\nPython {platform.python_version()},"
     f" SQLite {sqlite3.sqlite_version}"
 )
-OPTION = re.compile("(--[a-z-]+)(=.*)?", re.DOTALL)
+OPTION = re.compile("(?P<name>--[a-z-]+)(?P<value>=.*)?", re.DOTALL)
 
 
 class Commands(click.Group):
@@ -68,13 +68,16 @@ class Commands(click.Group):
 
         An empty value usually comes from a shell variable that is not set.
         """
-        own = [*args, "--"]
         # Arguments after the first -- are another program's command line.
-        own = own[: own.index("--") + 1]
-        for word, following in pairwise(own):
+        own_args = takewhile(lambda word: word != "--", args)
+        # With a last word, so that the last argument too is followed by one.
+        for word, following in pairwise([*own_args, "--"]):
             option = OPTION.fullmatch(word)
-            if option and (option[2] == "=" or not following):
-                raise click.UsageError(f"{option[1]} is followed by an empty value")
+            if option is None:
+                continue
+            if option["value"] == "=" or not following:
+                name = option["name"]
+                raise click.UsageError(f"{name} is followed by an empty value")
         return super().parse_args(ctx, args)
 
 

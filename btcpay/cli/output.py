@@ -20,7 +20,10 @@ log = logging.getLogger(__name__)
 
 
 def say(text: str, level: int = logging.INFO) -> None:
-    """Writes a message to standard error; with --log-json, as a log line of this level."""
+    """Writes a message to standard error.
+
+    With --log-json, the message is a log line of this level.
+    """
     if is_json(logging.root):
         log.log(level, text)
     else:
@@ -35,13 +38,13 @@ def show(rows: Iterable[object], columns: str, as_json: bool) -> None:
     if as_json:
         answer_json([json_object(row, columns) for row in rows])
         return
-    lines = [columns.split()]
+    lines = [columns.split()]  # the first line has the names of the columns
     for row in rows:
         cells = _cells(row, columns)
         lines.append([printable(value) for value in cells.values()])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        padded = map(str.ljust, line, widths)
         click.echo("  ".join(padded).rstrip())
 
 
@@ -97,29 +100,34 @@ def escape_output() -> None:
 def _cells(row: Any, columns: str) -> dict[str, Any]:
     """Returns the columns of a row or a dict, by name.
 
-    A column whose name ends in `_at`, such as `paid_at`, has the stored `paid_ms` as a
-    time in ISO 8601.
+    A stored time such as `paid_ms` has the name `paid_at` in `columns`, and is returned
+    in ISO 8601.
     """
     values = row
     if not isinstance(row, dict):
         values = row._asdict()
     cells = {}
     for name in columns.split():
-        column = f"{name.removesuffix('_at')}_ms"
-        if not name.endswith("_at") or column not in values:
-            cells[name] = values[name]
-        elif values[column] is None:
-            cells[name] = None
+        stored_name = f"{name.removesuffix('_at')}_ms"
+        is_stored_time = name.endswith("_at") and stored_name in values
+        if is_stored_time:
+            cells[name] = _iso_or_none(values[stored_name])
         else:
-            cells[name] = iso_ms(values[column])
+            cells[name] = values[name]
     return cells
+
+
+def _iso_or_none(ms: int | None) -> str | None:
+    if ms is None:
+        return None
+    return iso_ms(ms)
 
 
 def json_object(row: object, columns: str) -> dict[str, Any]:
     """Returns columns of the row or dict as a JSON object, in which amounts are numbers.
 
-    `columns` has the names of the columns, separated by spaces. The column `paid_at`,
-    for example, has the stored `paid_ms` as a time in ISO 8601.
+    `columns` has the names of the columns, separated by spaces. A stored time such as
+    `paid_ms` has the name `paid_at` here, and is returned in ISO 8601.
     """
     cells = _cells(row, columns)
     return {name: json_value(name, value) for name, value in cells.items()}

@@ -24,7 +24,7 @@ def facts_of(
     merchant: str,
     row: Any,
 ) -> dict[str, Any]:
-    """Returns the fields that events have of this row, with the name of its merchant.
+    """Returns the row's fields as in events, and the name of its merchant.
 
     Amounts are texts here, although they are JSON numbers in events: many programs drop
     the trailing zeros of JSON numbers.
@@ -48,9 +48,8 @@ def add_list_and_show(
 ) -> None:
     """Adds the commands `list` and `show` to `group`, for a resource of a part.
 
-    A part is an optional plug-in. `list` prints `columns` of the rows that the query
-    `newest` selects. `show` prints all fields of one row, and the further fields that
-    `more(db, id)` returns.
+    `list` prints `columns` of the rows that the query `newest` selects. `show` prints
+    all fields of one row, and the further fields that `more(db, id)` returns.
     """
 
     @group.command("list", help=f"The newest {resource.name}s of all merchants.")

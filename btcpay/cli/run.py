@@ -92,8 +92,8 @@ def prepare(settings: Settings, folder: Path = STEPS) -> None:
 def _copy_older_file(database_url: str, path: Path, newest: int) -> None:
     """Copies the SQLite file if its version is older than `newest`."""
     with closing(open_database(database_url)) as db:
-        old = version(db)
-    if old and 0 < old < newest:
-        target = path.with_name(f"{path.name}.version-{old}")
+        present = version(db)
+    if present and 0 < present < newest:
+        target = path.with_name(f"{path.name}.version-{present}")
         copy(path, target)
-        say(f"copied the database of version {old} to {target}")
+        say(f"copied the database of version {present} to {target}")

@@ -52,15 +52,14 @@ def _show_start(shell: Shell) -> None:
     printed before stop working.
     """
     base_url = shell.settings.base_url
-    has_password = bool(shell.settings.owner_password)
-    token = ""
-    if not has_password:
-        token = shell.settings.setup_token
+    if shell.settings.owner_password:
+        # Nobody learns the new link, so no setup link works.
+        if start_url(shell.db, base_url):
+            say(f"To begin, open {base_url}/merchant, with BLOCKTILL_OWNER_PASSWORD")
+        return
+    token = shell.settings.setup_token
     url = start_url(shell.db, base_url, token)
     if not url:
-        return
-    if has_password:
-        say(f"To begin, open {base_url}/merchant, with BLOCKTILL_OWNER_PASSWORD")
         return
     if token:  # hides the token, since the output may go to a log
         url = f"{url.removesuffix(token)}{HIDDEN} ({HIDDEN}: BLOCKTILL_SETUP_TOKEN)"

@@ -52,7 +52,7 @@ class Shell:
         return utc_now()
 
     def answer(self, value: Any, text: str | None) -> None:
-        """Prints `value` as JSON with --json; else prints `text`, unless it is None."""
+        """Prints `value` as JSON with --json. Otherwise prints `text`, unless it is None."""
         if self.as_json:
             answer_json(value)
         elif text is not None:
@@ -88,7 +88,7 @@ def _say_defaults(settings: Settings) -> None:
 
 
 def with_json_shell(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a command, so that it gets a Shell first, and has the option --json."""
+    """Decorates a command as `with_shell` does, and adds the option --json to it."""
     return json_option(with_shell(function))
 
 

@@ -57,17 +57,17 @@ def supervise(stop: Stop, every_s: int) -> None:
 def load_service() -> WSGIApplication:
     """Returns gunicorn's application, after it has loaded `wsgi`.
 
-    It has the same configuration as with `blocktill serve`.
+    gunicorn has the same configuration as with `blocktill serve`.
     """
     _order_path()
-    sys.argv = [gunicorn_command.__file__, *GUNICORN]
+    sys.argv = [gunicorn_command.__file__, *GUNICORN]  # gunicorn reads them
     service = WSGIApplication("%(prog)s [OPTIONS] [APP_MODULE]")
     service.cfg.logger_class(service.cfg)  # sets the levels of gunicorn's logs
     handlers = list(logging.root.handlers)
     level = logging.root.level
     formatters = [handler.formatter for handler in handlers]
     service.wsgi()
-    # `wsgi` has changed the log of this process to that of the service.
+    # Loading `wsgi` has given this process the log of the service: restores its own.
     logging.root.setLevel(level)
     for handler, formatter in zip(handlers, formatters, strict=True):
         handler.setFormatter(formatter)

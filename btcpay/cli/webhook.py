@@ -64,7 +64,14 @@ def webhook_add(
     if url is not None:
         url = receivers.webhook_url(url, shell.settings.network)
     wanted_kinds = [KINDS[kind] for kind in kinds]
-    row = receivers.add(shell.db, owner.id, url, command, wanted_kinds, shell.now)
+    row = receivers.add(
+        shell.db,
+        owner.id,
+        url=url,
+        command=command,
+        kinds=wanted_kinds,
+        now=shell.now,
+    )
     shell.answer({"id": row.id, "secret": row.secret}, row.secret)
     say(
         f"added {row.id}; `blocktill webhook test {row.id}` tries it."

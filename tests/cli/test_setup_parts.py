@@ -15,8 +15,8 @@ from btcpay.cli.setup.machine import (
     this_user,
     write_settings,
 )
+from btcpay.cli.setup.owner_steps import conclusion_of
 from btcpay.cli.setup.questions import QUESTIONS, default_of, validate_answer
-from btcpay.cli.setup.setup import conclusion_of
 from btcpay.cli.setup.units import template, units, write
 from btcpay.settings.env_file import changed_text
 from btcpay.values.errors import CommandError, SettingsError

@@ -11,20 +11,16 @@ from typing import NoReturn
 import click
 
 from btcpay.chain.belief import believe, current_moment
-from btcpay.chain.explorers.pool import open_explorers
-from btcpay.chain.explorers.quota import Quota, Reserve
-from btcpay.chain.pool import open_sources
 from btcpay.check.announcements import open_announcements
 from btcpay.check.record import RunRecord, renew_after
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
+from btcpay.cli.check.checkers import checker_factory
 from btcpay.cli.check.deliveries import Deliveries
 from btcpay.cli.check.report import Reporter
 from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.cli.stop import Stop
-from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
-from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage import locks
@@ -32,14 +28,6 @@ from storage.database import in_one_line
 from storage.faults import PeeweeException
 from storage.queries import meta, sources
 
-# Concurrent calls to explorers: one for every 150 calls of the hourly quota, at most 16. The
-# default quota of 600, for public explorers, gives four.
-MOST_IN_FLIGHT = 16
-HOURLY_FOR_ONE = 150
-# --watch counts calls in the database in advance, at most a fifth of the hourly quota at a time:
-# counting each call by itself would be many writes to the disk. Calls that are left when the
-# process ends are lost for that hour.
-RESERVED_PART = 5
 # Seconds between two looks at the mempool, while a payer has a page open.
 LOOKS_EVERY_S = 5
 # Maximum duration of a run while a payer has a page open. It ends before cron starts the next one.
@@ -113,7 +101,7 @@ def _check_invoice(shell: Shell, reporter: Reporter, invoice_id: str) -> NoRetur
     """
     find_invoice(shell.db, invoice_id)
     # An operator's own check counts in the quota, but the quota never refuses it.
-    new_checker = _checker_factory(shell, per_hour=sys.maxsize)
+    new_checker = checker_factory(shell, per_hour=sys.maxsize)
     with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
         reporter.end(new_checker().run([invoice_id]))
 
@@ -125,7 +113,7 @@ def _check_once(shell: Shell, reporter: Reporter, stays_s: int) -> NoReturn:
     at the mempool every LOOKS_EVERY_S.
     """
     deliveries = Deliveries(shell)
-    new_checker = _checker_factory(shell)
+    new_checker = checker_factory(shell)
     end_s = time.monotonic() + stays_s
     try:
         report = _run_alone(shell, new_checker, deliveries, end_s, time.sleep)
@@ -148,14 +136,16 @@ def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
     hear = None
     if announcements:
         hear = announcements.apply
-    new_checker = _checker_factory(shell, hear=hear, record=record)
+    new_checker = checker_factory(shell, hear=hear, record=record)
 
     def pause(seconds: float) -> bool:
+        """Waits, and applies announced transactions. Returns True once `stop` is set."""
         if announcements:
             return announcements.pause(seconds, stop.wait, deliveries.start)
         return stop.wait(seconds)
 
-    def rest(end_s: float) -> None:
+    def rest_after_error(end_s: float) -> None:
+        """Waits until the next run. Applies no announcements, which could fail too."""
         deliveries.start()
         stop.wait(max(LEAST_PAUSE_S, end_s - time.monotonic()))
 
@@ -168,56 +158,13 @@ def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
             pause(max(LEAST_PAUSE_S, end_s - time.monotonic()))
         except (PeeweeException, CommandError) as error:
             log.error("the check failed: %s", in_one_line(error))
-            rest(end_s)
+            rest_after_error(end_s)
         except Exception:  # any other error: the next run finds the payments
             log.exception("the check failed")
-            rest(end_s)
+            rest_after_error(end_s)
     # If these totals are lost, that is no reason to end with an error.
     with contextlib.suppress(PeeweeException):
         record.flush(shell.db)
-
-
-def _checker_factory(
-    shell: Shell,
-    per_hour: int = 0,
-    hear: Callable[[Report], None] | None = None,
-    record: RunRecord | None = None,
-) -> Callable[[], Checker]:
-    """Returns a function that creates the Checker of a run.
-
-    All checkers share one HTTP session and one Prices object.
-
-    - `per_hour`: replaces the hourly quota of explorer calls in the settings; 0 keeps it.
-    - `hear`: a function by which each checker applies announced transactions.
-    - `record`: one record that all runs share, so that runs without news store little. If
-      it is None, each run has a record of its own.
-    """
-    settings = shell.settings
-    prices = Prices(shell.settings)
-    per_hour = per_hour or settings.explorer_calls_per_hour
-    in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
-    session = http_client.Session(in_flight, settings.proxy)
-
-    reserve = Reserve()
-    if record:
-        reserve = Reserve(per_hour // RESERVED_PART)
-    quota = Quota(shell.db, per_hour, utc_now, reserve)
-
-    def new_checker() -> Checker:
-        explorers = open_explorers(settings, quota, session)
-        return Checker(
-            shell.db,
-            settings,
-            open_sources(settings, shell.db, utc_now) or explorers,
-            prices,
-            utc_now,
-            explorers=explorers,
-            in_flight=in_flight,
-            hear=hear,
-            record=record or RunRecord(),
-        )
-
-    return new_checker
 
 
 def _run_alone(
@@ -231,17 +178,19 @@ def _run_alone(
 
     While a payer has a page open, looks at the mempool every LOOKS_EVERY_S, until the
     time `end_s` (of the monotonic clock) or until `pause` returns True. During each pause
-    the lock is free for other runs. Returns None if another run holds the lock at the
-    start.
+    the lock is free for other runs.
+
+    Returns the report of the run. Returns None if another run holds the lock at the start.
     """
+    db = shell.db
     checker = new_checker()
     report = None
     while True:
-        with locks.only_one(shell.db, shell.settings.database_url, "check") as is_alone:
+        with locks.only_one(db, shell.settings.database_url, "check") as is_alone:
             if not is_alone:
                 return report
-            if meta.get(shell.db, meta.Key.RUN_SINCE):
-                meta.put(shell.db, meta.Key.RUN_SINCE, "")
+            if meta.get(db, meta.Key.RUN_SINCE):  # of a skipped run, in report.py
+                meta.put(db, meta.Key.RUN_SINCE, "")
             if report is None:
                 report = checker.run()
                 checker.finish(report)

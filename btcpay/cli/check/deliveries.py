@@ -96,6 +96,7 @@ class DeliveryThread:
         with ExitStack() as held_locks:
 
             def take(shard: str) -> bool:
+                """Locks the shard until the end. Returns False if it is locked already."""
                 return held_locks.enter_context(locks.only_one(db, url, shard))
 
             return self._outbox.run(take=take, only=self._shards)

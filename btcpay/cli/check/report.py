@@ -62,15 +62,16 @@ class Reporter:
         """Prints the report of a check.
 
         If `brief` is True, a complete check is printed only if an invoice has changed.
-        If `report` is None, the check was skipped because another one is running: prints
-        that, or raises CommandError if the other one has exceeded its time limit.
+
+        If `report` is None, the check was skipped because another one is running. Then
+        prints that, or raises CommandError if the other one has exceeded its time limit.
         """
         if report is None:
             self._show_other_run(brief)
             return
         self._release_log(report.complete)
-        is_news = not brief or report.new_statuses
-        if report.complete and (self._quiet or not is_news):
+        is_wanted = not brief or report.new_statuses
+        if report.complete and (self._quiet or not is_wanted):
             return
         if self._as_json:
             answer_json(self._summary(report))
@@ -86,9 +87,10 @@ class Reporter:
 
         Raises CommandError if that run has lasted longer than MOST_RUN_S.
         """
-        since = meta.get(self._db, meta.Key.RUN_SINCE) or ""
+        # The first run that is skipped notes the time. A run that is not skipped deletes it.
+        skipped_since = meta.get(self._db, meta.Key.RUN_SINCE) or ""
         mark = boot_mark()
-        age = time_between(since, mark)
+        age = time_between(skipped_since, mark)
         if age is None:
             # If the other run is just writing, this fails. The next skipped run tries it again.
             with suppress(PeeweeException):

@@ -72,32 +72,28 @@ def _issue_by_parts(
 
     A part issues a key if one of its own options is given.
     """
+    settings = shell.settings
     for part in OTHER_KINDS:
-        answer = part.issue(
-            shell.db,
-            shell.settings,
-            owner_id,
-            shell.now,
-            scope,
-            options,
-        )
-        if answer is not None:
-            issued, facts, hints = answer
-            text = "\n".join([*facts.values(), issued.secret])
-            shell.answer(facts | issued._asdict(), text)
-            for hint in hints:
-                say(hint)
-            return True
+        answer = part.issue(shell.db, settings, owner_id, shell.now, scope, options)
+        if answer is None:
+            continue
+        issued, facts, hints = answer
+        text = "\n".join([*facts.values(), issued.secret])
+        shell.answer(facts | issued._asdict(), text)
+        for hint in hints:
+            say(hint)
+        return True
     return False
 
 
 def play_money_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
-    """Returns the secret in `file`, which is that of an API key with the scope "write".
+    """Returns the secret of an API key with the scope "write", which `file` has.
 
-    If the file is missing, or its secret is not that of a valid key, issues a new key
-    with the file's name, and writes the key's secret to the file. Call this function
-    only for shops with play money: the secrets of other shops must not be stored in
-    files.
+    If the file is missing, or has no secret of a valid key, issues a new key with the
+    file's name, and writes the key's secret to the file.
+
+    Call this function only for shops with play money: the secrets of other shops must
+    not be stored in files.
     """
     if file.exists():
         secret = file.read_text(encoding="ascii").strip()
@@ -175,7 +171,7 @@ def login(shell: Shell, merchant: str, till: bool) -> None:
     owner = find_merchant(shell.db, merchant)
     now = shell.now
     base_url = shell.settings.base_url
-    url = merchant_sessions.login_url(shell.db, base_url, owner.id, now, till)
+    url = merchant_sessions.login_url(shell.db, base_url, owner.id, now, till_only=till)
     answer = {
         "merchant": merchant,
         "opens": _opens(till),

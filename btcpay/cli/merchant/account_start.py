@@ -47,10 +47,10 @@ def choose_account_start(
 ) -> AccountStart:
     """Finds the shop's first address in its account, and prints how it was found.
 
-    `skip` is the number of addresses to leave out; None if the owner has not said. If
-    not all addresses of the account could be looked up, this number is needed. If it is
-    then missing or too low, the owner is prompted for it; if `asks` is False, raises
-    CommandError instead.
+    `skip` is the number of addresses that the owner leaves out; None if the owner has
+    named none. This number is needed if not all addresses of the account could be looked
+    up. If it is then missing or too low, the owner is prompted for it; but if `asks` is
+    False, raises CommandError.
     """
     say("Asking which addresses of this account were used before ...")
     while True:
@@ -58,10 +58,10 @@ def choose_account_start(
             db,
             settings,
             account,
-            skip,
-            utc_now,
-            COMMAND_S,
-            _say_progress,
+            skip=skip,
+            now=utc_now,
+            seconds=COMMAND_S,
+            on_progress=_say_progress,
         )
         if start.problem:
             say(_failure(start))
@@ -84,6 +84,7 @@ def _say_progress(search: AddressSearch) -> None:
 
 
 def _failure(start: AccountStart) -> str:
+    """Returns the sentences about a look-up that has failed: what is known nevertheless."""
     if not start.looked_up:
         return f"It is not known whether this account was used before: {start.problem}."
     used = "none of them was used"
@@ -96,7 +97,9 @@ def _failure(start: AccountStart) -> str:
 
 
 def _decision(start: AccountStart) -> str:
-    if start.used_before == 0 and start.index == 0 and not start.problem:
+    """Returns the sentences about where in its account the shop begins, and why."""
+    is_unused = start.used_before == 0 and not start.problem
+    if is_unused and start.index == 0:
         return f"None of its first {start.looked_up} addresses was used."
     begins = f"the shop begins at {start.index}"
     if start.problem or start.index > start.used_before:

@@ -47,10 +47,10 @@ choose_option = partial(
 def key_of(xpub: str, others: list[str]) -> str:
     """Returns the text that describes the account: `xpub`, or standard input for "-".
 
-    `others` are further words on the command line. Raises UsageError if there are any.
-    But if all words together look like a secret, such as a seed phrase, returns all of
-    them: the parser then refuses the secret with a better message. Raises CommandError
-    if the text is empty.
+    `others` are further words on the command line. Raises UsageError if there are any,
+    except if all words together look like a secret, such as a seed phrase. Then returns
+    all words, since the parser refuses a secret with a better message. Raises
+    CommandError if the text is empty.
     """
     text = " ".join([xpub, *others])
     if others and not holds_secret(text):

@@ -92,7 +92,12 @@ def merchant_add(
     # The mail server in a shop's settings counts only while the shop is alone.
     had_mail = has_mail(shell.settings, shell.db)
     row = add_merchant(
-        shell.db, name, account, shell.now, start.index, start.used_before
+        shell.db,
+        name,
+        account,
+        shell.now,
+        next_index=start.index,
+        used_before=start.used_before,
     )
     if had_mail and not has_mail(shell.settings, shell.db):
         say(NO_MAIL_NOW)
@@ -111,11 +116,7 @@ def show_first_addresses(
     also prints the keys, and how many of them must sign.
     """
     if account.is_multi:
-        say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")
-        for key in account.keys:
-            say(
-                f"  {key.text[:4]}...{key.text[-KEY_CHARACTERS:]} {key.origin}".rstrip()
-            )
+        _show_keys(account)
     descriptor = str(account)
     indexes = range(start, start + FIRST_ADDRESSES)
     addresses = [derive(descriptor, index, network) for index in indexes]
@@ -129,6 +130,14 @@ def show_first_addresses(
     for address in addresses:
         say(f"  {address}")
     return addresses
+
+
+def _show_keys(account: Descriptor) -> None:
+    """Prints the keys of a multisig account, and how many of them must sign."""
+    say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")
+    for key in account.keys:
+        short_key = f"{key.text[:4]}...{key.text[-KEY_CHARACTERS:]}"
+        say(f"  {short_key} {key.origin}".rstrip())
 
 
 @merchant.command("list")

@@ -119,15 +119,7 @@ def mail(
 ) -> None:
     """Show or set the address for a merchant's mail; `off` ends all mail, receipts too."""
     owner = merchants.find_merchant(shell.db, merchant)
-    change: Values = {}
-    if address == "off":
-        change |= NO_MAIL
-    elif address is not None:
-        checked = _mail_address(address)
-        change["address"] = checked
-        domain = checked.rpartition("@")[2]
-        if is_without_mail(domain):
-            say(f"is the address right? No mail from outside arrives at {domain}")
+    change = _address_change(address)
     if receipts is not None:
         change["receipts"] = int(receipts)
     if evening is not None:
@@ -143,6 +135,23 @@ def mail(
         "evening": bool(row.evening),
     }
     shell.show([cells], "merchant address receipts evening language")
+
+
+def _address_change(address: str | None) -> Values:
+    """Returns the columns that the argument ADDRESS changes.
+
+    Prints a warning if no mail can arrive at the domain of the address. Raises
+    CommandError if the address is invalid.
+    """
+    if address is None:
+        return {}
+    if address == "off":
+        return {**NO_MAIL}
+    checked = _mail_address(address)
+    domain = checked.rpartition("@")[2]
+    if is_without_mail(domain):
+        say(f"is the address right? No mail from outside arrives at {domain}")
+    return {"address": checked}
 
 
 def _mail_address(text: str) -> str:
@@ -164,7 +173,7 @@ def return_(
 ) -> None:
     """Show or set the link from invoices' pages to the shop; {invoice} becomes the id."""
     is_contradictory = off and paid
-    is_incomplete = unpaid and not paid
+    is_incomplete = unpaid and not paid  # the page of an unpaid invoice needs both
     if is_contradictory or is_incomplete:
         raise click.UsageError(
             "either --paid URL and maybe --unpaid URL, or off, or nothing"

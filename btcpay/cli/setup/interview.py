@@ -44,9 +44,10 @@ class Interview:
         self._require_settings(questions, present)
         answers = dict(present)
         for question in questions:
-            from_file = present.get(OF_FILES.get(question.variable, ""), "")
-            if from_file and self.options[question.name] is None:
-                continue  # the settings file names another file, which has the value
+            # The variable NAME_FILE of a setting names another file, which has the value.
+            value_file = present.get(OF_FILES.get(question.variable, ""), "")
+            if value_file and self.options[question.name] is None:
+                continue
             default = default_of(question, answers, present, state)
             answers[question.variable] = self._answer(question, default, answers)
         return {name: text for name, text in answers.items() if text}
@@ -76,13 +77,16 @@ class Interview:
         questions: Sequence[Question],
         present: Mapping[str, str],
     ) -> None:
+        """Raises UsageError if an answer is needed, and nobody can be asked for it."""
+        if self.asks:
+            return
         missing = []
         for question in questions:
             is_given = self.options[question.name] is not None
             is_present = bool(present.get(question.variable, "").strip())
             if question.usual is None and not is_given and not is_present:
                 missing.append(question.option)
-        if self.asks or not missing:
+        if not missing:
             return
         reason = "there is no terminal to ask"
         if self.options["yes"]:
@@ -91,6 +95,10 @@ class Interview:
         raise click.UsageError(f"{names} must be given, since {reason}")
 
     def _answer(self, question: Question, default: str | None, answers: Answers) -> str:
+        """Returns the answer from the option, else from a prompt, else the default.
+
+        Raises UsageError if the option or the default is invalid.
+        """
         text = self.options[question.name]
         validate = partial(validate_answer, question, answers=answers)
         if text is None and self.asks and question.is_asked:

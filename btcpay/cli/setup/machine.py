@@ -62,10 +62,11 @@ def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
     If `work` fails or returns a status other than 0 or None, this process exits with
     that status.
 
-    If the user is not the present one, only root can call this function: a forked child
-    process gives up root's rights for good, and runs `work`. So the files that `work`
-    creates belong to the user, and code that the user has hidden in a database gets only
-    the user's rights. The child fails if the user may not run this program.
+    If the user is not the user of this process, only root can call this function: a
+    forked child process gives up root's rights for good, and runs `work`. So the files
+    that `work` creates belong to the user, and code that the user has hidden in a
+    database gets only the user's rights. The child fails if the user may not run this
+    program.
     """
     status = _status_of(user, work)
     if status:
@@ -105,8 +106,8 @@ def _become(user: pwd.struct_passwd) -> None:
 def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
     """Creates the folder with mode 700 for this user, unless it exists.
 
-    If somebody replaces the new folder by a symlink, the symlink's target does not change
-    its owner: a user who owns the parent folder could do that.
+    A user who owns the parent folder could replace the new folder by a symlink. Even
+    then the owner of the symlink's target does not change.
     """
     if folder.is_dir():
         return
@@ -117,20 +118,23 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
 
 
 def has_right_mode(file: Path, user: pwd.struct_passwd) -> bool:
-    """True if the settings file exists with a mode and group as `write_settings` gives.
+    """True if the settings file exists, and its mode and group are right.
 
-    Only its owner may write to it, and only its owner and its group may read it. If
-    `user` is not the user of this process, the group is that of `user`, and may read
-    the file: a file that was copied from another machine may belong to root.
+    The mode is right if only the owner may write to the file, and nobody but the owner
+    and the group may read it. If `user` is not the user of this process, the group must
+    be that of `user`, and must be able to read the file.
+
+    A file that was copied from another machine may have a wrong mode or group.
     """
     if not file.exists():
         return False
-    found = file.stat()
-    if found.st_mode & BEYOND_GROUP_READING:
+    status = file.stat()
+    if status.st_mode & BEYOND_GROUP_READING:
         return False
     if user.pw_uid == os.geteuid():
         return True
-    return found.st_gid == user.pw_gid and bool(found.st_mode & stat.S_IRGRP)
+    may_group_read = bool(status.st_mode & stat.S_IRGRP)
+    return status.st_gid == user.pw_gid and may_group_read
 
 
 def text_of(file: Path, if_missing: str) -> str:

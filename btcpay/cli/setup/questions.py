@@ -91,22 +91,30 @@ def default_of(
     """Returns the answer that `setup` suggests; None if there is none.
 
     It is the setting's value in the settings file, whose variables are `present`, else
-    the default. The default of the database depends on the network and on `state`, the
-    folder in which a new database is created. The default of `trusted_proxies` depends
-    on the base URL. Both are in `answers`, the answers to earlier questions.
+    the default. Two defaults depend on `answers`, the answers to earlier questions:
+
+    - The default of `database_url` is an SQLite file in the folder `state`, named after
+      the network. If the present value is an SQLite file of another network, this default
+      is suggested too.
+    - The default of `trusted_proxies` depends on the base URL.
     """
     value = present.get(question.variable, "").strip()
-    if question.name == "database_url":  # a database belongs to one network
+    if question.name == "database_url":
         network = answers["BLOCKTILL_NETWORK"]
+        # A database belongs to one network, so another network needs a new file.
         has_other_network = network != present.get("BLOCKTILL_NETWORK")
         if not value or (has_other_network and value.startswith(SQLITE)):
             return f"{SQLITE}{state}/{network}.db"
     if question.name == "trusted_proxies" and not value:
-        # The service has no TLS: https needs one reverse proxy.
-        if urlsplit(answers["BLOCKTILL_BASE_URL"]).scheme == "https":
-            return "1"
-        return "0"
+        return _default_proxies(answers["BLOCKTILL_BASE_URL"])
     return value or question.usual
+
+
+def _default_proxies(base_url: str) -> str:
+    """Returns the number of reverse proxies: one for https, since the service has no TLS."""
+    if urlsplit(base_url).scheme == "https":
+        return "1"
+    return "0"
 
 
 def validate_answer(question: Question, text: str, answers: Mapping[str, str]) -> str:
@@ -147,9 +155,9 @@ def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
     changes = {}
     for question in QUESTIONS:
         text = answers.get(question.variable, "")
-        unwritten = question.usual or ""
+        text_if_missing = question.usual or ""  # what a missing variable means
         if question.is_written:
-            unwritten = ""
-        if text != present.get(question.variable, unwritten):
+            text_if_missing = ""
+        if text != present.get(question.variable, text_if_missing):
             changes[question.variable] = text
     return changes

@@ -7,29 +7,22 @@ browser, or by `merchant add`.
 import os
 import pwd
 import sys
-from collections.abc import Callable, Mapping, Set
-from contextlib import closing
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from btcpay.cli.database import run_migrations
-from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.access import KEY_FILE, write_secret
 from btcpay.cli.output import say
 from btcpay.cli.setup import machine, units
 from btcpay.cli.setup.interview import Interview
+from btcpay.cli.setup.owner_steps import examine, migrate, show_first_step
 from btcpay.cli.setup.questions import QUESTIONS, worth_writing
 from btcpay.cli.shell import require_text
-from btcpay.health.doctor.run import examine
 from btcpay.settings.env_file import VARIABLE, changed_text, parse
 from btcpay.settings.settings import PREFIX, Settings, read
-from btcpay.values.finding import GREEN, RED, YELLOW, Colour
-from btcpay.values.times import utc_now
 from storage.database import sqlite_path
-from storage.queries import merchants
-from storage.versions import open_ready
 
 A_PATH = click.Path(readable=False, path_type=Path)
 PROXIES = {"nginx": "nginx.conf", "caddy": "Caddyfile"}
@@ -145,12 +138,8 @@ class _SetupRun(Interview):
         def as_user(work: Callable[[Settings], None]) -> None:
             machine.as_user(user, lambda: work(read(environ)))
 
-        as_user(_migrate)
-        if text != self.text or not machine.has_right_mode(self.file, user):
-            machine.write_settings(self.file, text, user)
-            say(f"wrote {self.file}")
-        else:
-            say(f"{self.file} is up to date")
+        as_user(migrate)
+        self._write_settings(text, user)
         if options["here"] and state:
             # An empty file: `run` then issues a key, and prints it.
             write_secret(state / KEY_FILE)
@@ -158,20 +147,30 @@ class _SetupRun(Interview):
         if has_units:
             self._write_units(kind, state, user)
         if not options["here"]:
-            as_user(lambda settings: _examine(settings, environ, self._command))
+            as_user(lambda settings: examine(settings, environ, self._command))
         command = self._command_of(user)
         if not has_units:
             say(f"Start it: {command} run")
-        as_user(lambda settings: _show_first_step(settings, command, has_units))
+        as_user(lambda settings: show_first_step(settings, command, has_units))
         say(f"Examine it again: {command} doctor")
+
+    def _write_settings(self, text: str, user: pwd.struct_passwd) -> None:
+        """Writes the settings file, unless it has this text and the right mode already."""
+        if text == self.text and machine.has_right_mode(self.file, user):
+            say(f"{self.file} is up to date")
+            return
+        machine.write_settings(self.file, text, user)
+        say(f"wrote {self.file}")
 
     @property
     def _command(self) -> str:
+        """The beginning of this shop's commands, for whoever runs `setup`."""
         return f"{machine.PROGRAM} --env-file {self.file}"
 
     def _show_overriding(self) -> None:
-        names = [name for name in os.environ if name.startswith(PREFIX)]
-        overriding = sorted({*names} - {VARIABLE})
+        """Prints which settings the environment has too: they override the file."""
+        names = {name for name in os.environ if name.startswith(PREFIX)}
+        overriding = sorted(names - {VARIABLE})
         if overriding:
             say(
                 f"Note: this environment overrides the file. Unset {', '.join(overriding)}."
@@ -197,18 +196,18 @@ class _SetupRun(Interview):
         state: Path | None,
         user: pwd.struct_passwd,
     ) -> None:
-        """Writes the systemd units. Starts them with --start, or if the user agrees.
+        """Writes the systemd units, and starts them if that is wanted.
 
-        With --yes and without --no-start, starts them too.
+        `_is_start_wanted` decides that.
         """
         backups = self.options["backups"]
         texts = units.units(
             machine.PROGRAM,
             self.file,
             user.pw_name,
-            state,
-            backups,
-            kind,
+            state=state,
+            backups=backups,
+            kind=kind,
         )
         machine.make_folder(backups, user)
         names = units.install(self.options["units_folder"], texts)
@@ -220,6 +219,10 @@ class _SetupRun(Interview):
             units.start(texts)
 
     def _is_start_wanted(self) -> bool:
+        """Returns the option --start or --no-start; without it, asks.
+
+        If nobody can be asked, the option --yes means yes.
+        """
         start = self.options["start"]
         if start is not None:
             return bool(start)
@@ -234,54 +237,3 @@ class _SetupRun(Interview):
             return self._command
         # `cd /`: a user who may not enter this folder, such as root's home, cannot serve in it.
         return f"cd / && runuser -u {user.pw_name} -- {self._command}"
-
-
-def _migrate(settings: Settings) -> None:
-    _, text = run_migrations(settings)
-    say(text)
-
-
-def _examine(settings: Settings, environ: Mapping[str, str], command: str) -> None:
-    """Prints the findings of `blocktill doctor` that are not green.
-
-    `command` is the beginning of this shop's commands for whoever runs `setup`.
-    """
-    say("What `blocktill doctor` finds:")
-    colours = set()
-    for finding in examine(settings, environ, utc_now):
-        colours.add(finding.colour)
-        if finding.colour != GREEN:
-            say(line_of(finding))
-    if conclusion := conclusion_of(colours, command):
-        say(conclusion)
-
-
-def conclusion_of(colours: Set[Colour], command: str) -> str:
-    """Returns the sentence after the findings of these colours; "" if there is none."""
-    if RED in colours:
-        return f"Repair what is red, then run `{command} setup` again."
-    if YELLOW in colours:
-        return ""
-    return "All is well."
-
-
-def _show_first_step(settings: Settings, command: str, has_units: bool) -> None:
-    """Prints how to create the first merchant, unless there is one already."""
-    with closing(open_ready(settings.database_url, settings.network.name)) as db:
-        if db.rows(merchants.ALL):
-            return
-    if not settings.merchant_pages:
-        say(f"Then add the merchant: {command} merchant add NAME --xpub -")
-    elif settings.owner_password:
-        say(
-            f"Then make the merchant in a browser: {settings.base_url}/merchant asks for"
-            " BLOCKTILL_OWNER_PASSWORD."
-        )
-    else:
-        place = ""
-        if has_units:
-            place = ": journalctl --unit blocktill.service"
-        say(
-            "Then make the merchant in a browser: the shop prints the link when it starts"
-            f"{place}"
-        )

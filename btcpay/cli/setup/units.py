@@ -75,6 +75,7 @@ def units(
     CommandError for a path with spaces or special characters.
     """
     _require_plain_words(program, env_file, user, state or "", backups)
+    # Texts of the files, which are those of the packages, and what replaces them.
     changes = {
         "/opt/blocktill/bin/blocktill": str(program),
         "/etc/blocktill.env": str(env_file),
@@ -117,9 +118,10 @@ def _names(kind: str) -> list[str]:
 def install(folder: Path, texts: Mapping[str, str]) -> list[str]:
     """Writes systemd units to `folder`, and makes systemd load them.
 
-    `texts` has the text of each unit by its file name. Disables and deletes the units of
-    CRON_UNITS that are not in `texts`. Returns the names of the units that were missing
-    or had another text before. Raises CommandError if systemctl fails.
+    `texts` has the text of each unit by its file name. Returns the names of the units
+    that were missing or had another text before. Raises CommandError if systemctl fails.
+
+    Disables and deletes the units of CRON_UNITS in `folder` that are not in `texts`.
     """
     for name in CRON_UNITS:
         if name not in texts and (folder / name).exists():
@@ -143,7 +145,7 @@ def write(
     A unit that is missing in `folder` is compared with the one in the folder `packaged`
     (None if there is no such folder), since systemd uses that one.
     """
-    names = []
+    written_names = []
     for name, text in sorted(texts.items()):
         target = folder / name
         present = target
@@ -151,8 +153,8 @@ def write(
             present = packaged / name
         if not present.exists() or present.read_text(encoding="utf-8") != text:
             target.write_text(text, encoding="utf-8")
-            names.append(name)
-    return names
+            written_names.append(name)
+    return written_names
 
 
 def start(texts: Mapping[str, str]) -> None:
