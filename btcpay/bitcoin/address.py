@@ -169,10 +169,10 @@ def _program(version: int, values: Sequence[int]) -> bytes:
     padding = number & ((1 << padding_bits) - 1)
     if padding_bits > 4 or padding:
         raise DecodeError("wrong padding")
-    sizes: Sequence[int] = range(2, 41)
+    valid_sizes: Sequence[int] = range(2, 41)
     if version == 0:
-        sizes = (20, 32)
-    if version > MAX_WITNESS_VERSION or size not in sizes:
+        valid_sizes = (20, 32)
+    if version > MAX_WITNESS_VERSION or size not in valid_sizes:
         raise DecodeError("no such witness program")
     return (number >> padding_bits).to_bytes(size, "big")
 

@@ -48,12 +48,13 @@ def _expand(script: str) -> list[int]:
     places = [INPUT_CHARSET.index(character) for character in script]
     values: list[int] = []
     for start in range(0, len(places), 3):
-        three = places[start : start + 3]
-        values += [place & 31 for place in three]
-        groups = 0
-        for place in three:
-            groups = groups * 3 + (place >> 5)
-        values.append(groups)
+        three_places = places[start : start + 3]
+        combined_groups = 0
+        for place in three_places:
+            group, index = divmod(place, 32)
+            values.append(index)
+            combined_groups = combined_groups * 3 + group
+        values.append(combined_groups)
     return values
 
 

@@ -71,7 +71,8 @@ def look_ahead_if_due(
     an hour.
     """
     allowance = explorers.allowance()
-    if allowance.left * SPARED_PART <= allowance.per_hour:
+    has_spare_calls = allowance.left * SPARED_PART > allowance.per_hour
+    if not has_spare_calls:
         return
     now_ms = to_ms(now)
     merchant = db.get_or_none(

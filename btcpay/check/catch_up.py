@@ -66,6 +66,7 @@ class CatchUp(BlockReader):
         The tip is not known if no source has shown it in this run, or if there is no
         merchant yet. The results and failures are written to the report.
         """
+        # The report may have the results of an earlier call in the same run.
         stuck_before = report.stuck_reason
         report.read_at = None
         report.stuck_reason = ""

@@ -196,6 +196,7 @@ def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
             heights.append(coin.block.height)
     if not heights:
         return
+    # All coins are outputs of the same block. Blocks above it may spend them.
     for row in db.rows(blocks.SPENDS, height=max(heights)):
         spends = row.spends or b""
         if any(key in spends for key in keys):

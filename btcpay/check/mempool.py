@@ -61,9 +61,9 @@ def watched_invoices(
         rows += db.rows(mempool_watch.ENDING, before=ends_before_ms)
         rows += db.rows(mempool_watch.EXPECTING)
     by_id = {row.id: row for row in rows}
-    # Outputs that vanished earlier do not matter any more. The query excludes the limit.
+    # Outputs that vanished before this time do not matter any more.
     vanished_since = now - 2 * settings.network.gone_after
-    vanished_after_ms = to_ms(vanished_since) - 1
+    vanished_after_ms = to_ms(vanished_since) - 1  # the query excludes this time
     keys: list[Values] = []
     for id in by_id:
         keys.append({"id": id, "vanished_after": vanished_after_ms})

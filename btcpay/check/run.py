@@ -57,7 +57,7 @@ class Checker(CatchUp):
         with self._limit_time(report):
             self._run(ids, report)
         if ids is not None:
-            self.note_read(report)
+            self.note_read(report)  # `finish` does so after a run for all invoices
         self._compare_clocks(report)
         report.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         return report

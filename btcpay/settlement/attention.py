@@ -129,6 +129,7 @@ def _reason_if_unpaid(
     """
     if invoice.status == InvoiceStatus.EXPIRED and _came_late(verdict):
         return "paid_late"
+    # The bill makes another invoice for what is missing.
     if invoice.of_bill and invoice.overpaid_sats < dust_limit_sats:
         return None
     if invoice.status == InvoiceStatus.EXPIRED:
