@@ -250,7 +250,7 @@ def _table() -> list[list[_Affine]]:
 
     The table is computed at the first call, and then cached.
     """
-    doubles = [_xyzz(G)]
+    doubles = [_xyzz(G)]  # doubles[n] is 2**n * G
     for _ in range(DIGIT_BITS * (DIGITS - 1)):
         doubles.append(_double(doubles[-1]))
     # All multiples are made affine by one call at the end, which makes one inversion.

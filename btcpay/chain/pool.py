@@ -248,7 +248,7 @@ class Pool(Generic[Source]):
         status = 0
         if isinstance(error, BadStatus):
             status = error.status
-        lacks_item = status in (400, 404)  # it may be fine otherwise
+        lacks_item = status in (400, 404)  # the source may be fine otherwise
         if not lacks_item:
             self._move_to_end(entry)
         if isinstance(error, sources.SourceExcluded | sources.BudgetSpent):

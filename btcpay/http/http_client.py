@@ -108,7 +108,8 @@ class Session:
             turn: AbstractContextManager[None] = nullcontext()
             if long_answers:
                 turn = _hold(long_answers, end_s)
-            # Once `read_body` has entered `turn`, it is held until the body is parsed.
+            # For a long body, `read_body` waits for `turn`, which is then held until the
+            # body is parsed.
             with ExitStack() as held:
                 wait_for_turn = partial(held.enter_context, turn)
                 with self._send("GET", url, timeout_s) as answer:
@@ -139,7 +140,7 @@ class Session:
         the response headers do not arrive in time. Its message does not contain the
         URL.
         """
-        # Is known even if the body does not arrive in time, and `fetch` returns nothing.
+        # Has the status even if the body does not arrive in time, and `fetch` fails.
         status: list[int] = []
 
         def fetch() -> bytes:

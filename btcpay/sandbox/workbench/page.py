@@ -156,12 +156,15 @@ def time_of(unix_s: int) -> str:
 
 @dataclass(frozen=True)
 class OnChain:
-    """The satoshis that an invoice's address has received, and the satoshis still missing."""
+    """The satoshis that an invoice's address has received, and those still missing.
+
+    `payments` are the txids of the payments that the payer can replace, newest first.
+    """
 
     waiting_sats: int
     confirmed_sats: int
     missing_sats: int
-    payments: tuple[str, ...]  # txids that the payer can replace, newest first
+    payments: tuple[str, ...]
 
 
 def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
@@ -171,17 +174,18 @@ def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
     """
     with sandbox.chain.lock:
         script = script_of(invoice["deposit_address"])
-        own = sandbox.wallet.payments()
+        own_txids = sandbox.wallet.payments()
         waiting = sandbox.chain.waiting_of(script)
         confirmed = sandbox.chain.confirmed_of(script)
     waiting_sats = _paid_sats(waiting, script)
     confirmed_sats = _paid_sats(confirmed, script)
     missing_sats = invoice["amount_sats"] - waiting_sats - confirmed_sats
+    waiting_txids = [entry.tx.txid for entry in waiting]
     return OnChain(
-        waiting_sats,
-        confirmed_sats,
-        max(0, missing_sats),
-        tuple(entry.tx.txid for entry in waiting if entry.tx.txid in own),
+        waiting_sats=waiting_sats,
+        confirmed_sats=confirmed_sats,
+        missing_sats=max(0, missing_sats),
+        payments=tuple(txid for txid in waiting_txids if txid in own_txids),
     )
 
 
