@@ -16,6 +16,7 @@ class PsycopgAdapter(Psycopg3Adapter):
     def __init__(self) -> None:
         super().__init__()
         self._driver = import_module("psycopg")
+        # peewee compares the state of a connection with these
         status = self._driver.pq.TransactionStatus
         self.txn_idle = status.IDLE
         self.txn_inerror = status.INERROR

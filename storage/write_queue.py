@@ -73,6 +73,7 @@ class WriteQueue:
         asked_s = time.monotonic()
         with self._places:
             self._lock.acquire()
+        # Another thread has found the file locked while this one waited for the queue.
         failed_meanwhile = asked_s <= self._failed_s
         if failed_meanwhile:
             self._lock.release()

@@ -69,8 +69,8 @@ class Rate:
         # The monotonic time when the last refresh failed, None if it succeeded.
         self._failed_s: float | None = None
         self._refresh_future: Future[None] | None = None
-        # For each source, its time at the moment when the monotonic clock was 0, by its last
-        # response.
+        # What each source's clock showed when our monotonic clock was 0, as far as its last
+        # response tells.
         self._monotonic_zero_at: Mapping[PriceSource, datetime] = {}
 
     def current_price(self) -> Decimal:
@@ -95,7 +95,7 @@ class Rate:
         if own_refresh:
             own_refresh.result()
         elif latest_refresh and not self.valid_for_s():
-            # it may still run in another thread
+            # another thread may have started it, and it may still run
             _wait_if_few_do(latest_refresh)
         return self.cached_price()
 

@@ -171,7 +171,6 @@ def price_of(row: PriceColumns) -> Decimal:
     """Returns the price of one bitcoin when the invoice was created.
 
     It is in the invoice's currency, or in dollars if the API created the invoice.
-
     Raises BadRow if the stored price is no number.
     """
     if row.amount is None:

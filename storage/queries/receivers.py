@@ -175,6 +175,7 @@ def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
     Removing a receiver also deletes its pending mail.
     """
     db.run(PUT_MAIL, **as_dict(row))
+    # The kinds of events of each receiver. A receiver without any is removed.
     wanted_kinds: dict[str, list[str]] = {MAIL: [], RECEIPT: []}
     if row.address:
         wanted_kinds[MAIL] = ["invoice.paid", "invoice.attention"]

@@ -36,7 +36,7 @@ class _Neighbours(NamedTuple):
     used_before: int
 
 
-_ANY_GAP = 1  # marks an address as paid, until its gap is measured
+_UNMEASURED_GAP = 1  # marks an address as paid, until its gap is measured
 _PAID = eq(Invoice.merchant_id) & Invoice.gap_before.is_null(False)
 _PAID_INDEX = Invoice.select(Invoice.address_index).where(_PAID)
 _BEFORE = _PAID_INDEX.where(param("address_index") > Invoice.address_index)
@@ -94,10 +94,11 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
     for place, is_paid in changed.items():
         mark = None
         if is_paid:
-            mark = _ANY_GAP
+            mark = _UNMEASURED_GAP
         marks.append(_gap(place, mark))
     at_once.run(db, _SET, marks)
-    gaps = [_gap(place, step) for place, step in _steps_around(db, changed).items()]
+    steps = _steps_around(db, changed)
+    gaps = [_gap(place, step) for place, step in steps.items()]
     at_once.run(db, _SET, gaps)
 
 
