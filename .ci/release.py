@@ -2,56 +2,43 @@
 
 The same commit gives the same bytes on every machine, at any time.
 
-1. Export the commit's files to an empty folder.
-2. Pack all of them into the sdist, sorted, with the commit's time and without owners.
+1. Check the commit. Print every mistake; if there is one, nothing is built, and the exit
+   status is 1.
+2. Export the commit's files to an empty folder.
+3. Pack all of them into the sdist, sorted, with the commit's time and without owners.
    Build the wheel from the sdist.
-3. Write a bill of materials with every requirement and its hashes, and SHA256SUMS of
+4. Write a bill of materials with every requirement and its hashes, and SHA256SUMS of
    all files.
-4. Check the rules of a release. Print every mistake; if there is one, the exit status
-   is 1.
-5. Print the files, their sums and the command that uploads them. Nothing is uploaded.
+5. Check the wheel's metadata, as in 1.
+6. Print the files, their sums and the command that uploads them. Nothing is uploaded.
 """
 
 import gzip
 import os
-import re
 import shutil
 import stat
 import subprocess
 import sys
 import tarfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from bill_of_materials import sha256_of, write_bill
-from packaging.metadata import Metadata
-from readme_renderer import markdown
+from release_checks import (
+    PROJECT,
+    git,
+    mistakes_of_commit,
+    mistakes_of_wheel,
+    version_of_commit,
+)
 
-PROJECT = Path(__file__).resolve().parents[1]
 WORK = PROJECT / "build" / "release"
 DIST = PROJECT / "dist"
-CHECKLIST = Path("docs/developers/publishing.md")
-AFTER = "\n## App stores"
-OPEN_BOX = re.compile(r"^ *[-*] \[ \] \**([^.*\n]+)", re.M)
-# What stands in these files until the project has a home.
-PLACEHOLDERS = {
-    "pyproject.toml": "//example.com/",
-    "deploy/debian/control": "@example.com>",
-}
 PATTERNS = {"--sdist": "*.tar.gz", "--wheel": "*.whl"}
 READ_BY_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 FILE_MODE = READ_BY_ALL | stat.S_IWUSR
 PROGRAM_MODE = FILE_MODE | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-
-def git(*words: str) -> str:
-    """Runs git in the checkout, and returns its output. Raises CalledProcessError."""
-    result = subprocess.run(
-        ["git", *words], cwd=PROJECT, check=True, stdout=subprocess.PIPE
-    )
-    return result.stdout.decode().strip()
 
 
 def export(commit: str) -> Path:
@@ -132,46 +119,16 @@ def pack(folder: Path, time: int) -> Path:
     return target
 
 
-def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
-    """Yields each reason why these files must not be released."""
-    if git("status", "--porcelain"):
-        yield "the checkout has changes: what is built is the commit, without them"
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        (name,) = [name for name in names if name.endswith(".dist-info/METADATA")]
-        text = archive.read(name)
-    try:
-        metadata = Metadata.from_email(text)
-    except ExceptionGroup as errors:
-        yield from (f"the metadata: {error}" for error in errors.exceptions)
-        return
-    version = str(metadata.version)
-    newest = re.search(r"^## (.+)$", (sources / "CHANGELOG.md").read_text(), re.M)[1]
-    if not re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d\d-\d\d\)", newest):
-        yield f"CHANGELOG.md begins with {newest!r}, not with '{version} (YEAR-MONTH-DAY)'"
-    if version not in git("tag", "--points-at", "HEAD").splitlines():
-        yield f"the commit has no tag {version}: git tag --sign {version}"
-    if markdown.render(metadata.description or "") is None:
-        yield "the description does not render"
-    yield from open_steps(sources)
+def has_printed(mistakes: Iterator[str]) -> bool:
+    """Prints the mistakes. True if there was one."""
+    messages = list(mistakes)
+    for message in messages:
+        print(f"not yet: {message}", file=sys.stderr)
+    return bool(messages)
 
 
-def open_steps(sources: Path) -> Iterator[str]:
-    """Yields what is still to do before anything of the project can be published.
-
-    The boxes below AFTER can only be ticked once there is a release.
-    """
-    before, _, _ = (sources / CHECKLIST).read_text().partition(AFTER)
-    for step in OPEN_BOX.findall(before):
-        yield f"{CHECKLIST} has an open box: {step}"
-    for name, placeholder in PLACEHOLDERS.items():
-        if placeholder in (sources / name).read_text():
-            yield f"{name} names example.com: the first step of {CHECKLIST}"
-
-
-def main() -> int:
-    """Builds the release and prints the result. Returns the exit status."""
-    os.umask(OTHERS_WRITE)  # the umask decides the modes of setuptools' files
+def build_all() -> tuple[Path, Path]:
+    """Builds what goes out into dist/, prints the sums, and returns the sdist and the wheel."""
     time = int(git("log", "-1", "--format=%ct"))
     DIST.mkdir(exist_ok=True)
     source = export("HEAD")
@@ -184,18 +141,23 @@ def main() -> int:
     sums = [f"{sha256_of(file)}  {file.name}\n" for file in (sdist, wheel, bill)]
     (DIST / "SHA256SUMS").write_text("".join(sums))
     print("in dist/, and in its SHA256SUMS:\n", *sums, sep="", end="")
-    messages = list(mistakes(wheel, sources))
-    for message in messages:
-        print(f"not yet: {message}", file=sys.stderr)
-    if messages:
+    return sdist, wheel
+
+
+def main() -> int:
+    """Builds the release and prints the result. Returns the exit status."""
+    os.umask(OTHERS_WRITE)  # the umask decides the modes of setuptools' files
+    if has_printed(mistakes_of_commit()):
+        return 1
+    sdist, wheel = build_all()
+    if has_printed(mistakes_of_wheel(wheel)):
         return 1
     print(
         "to upload:  .venv/bin/uv publish",
         sdist.relative_to(PROJECT),
         wheel.relative_to(PROJECT),
     )
-    tag = git("tag", "--points-at", "HEAD").splitlines()[0]
-    print(f"and:        git push origin {tag}")
+    print(f"and:        git push origin {version_of_commit()}")
     return 0
 
 

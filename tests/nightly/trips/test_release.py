@@ -159,4 +159,5 @@ def test_what_is_not_one_version_does_not_go_out(case, commit):
         (folder / "README.md").write_text("changed\n")
     ended = release(folder)
     assert (ended.returncode, ended.stderr.count("not yet: ")) == (1, 1)
-    assert message in ended.stderr and "publish" not in ended.stdout
+    assert message in ended.stderr and ended.stdout == ""
+    assert not (folder / "dist").exists()
