@@ -183,6 +183,7 @@ class Forked:
         lifeline: IO[bytes] | None,
     ) -> None:
         def begin() -> None:
+            """Runs in the child."""
             os.setsid()
             if lifeline:
                 lifeline.write(b"%d\n" % os.getpid())

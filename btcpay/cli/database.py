@@ -186,6 +186,9 @@ def _agree(
 ) -> None:
     """Prints the changes that the restore will make. Asks for confirmation unless `yes`.
 
+    `lost_merchants` are the names of merchants that the backup lacks. `programs` are the
+    programs that the next check will run.
+
     Raises click.Abort if the user declines. Raises CommandError if merchants would be
     lost and `yes` is set, since their loss must be confirmed at a prompt.
     """

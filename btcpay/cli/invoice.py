@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from btcpay.check.mempool import next_look
+from btcpay.cli.invoice_facts import facts_of_story
 from btcpay.cli.operation_options import (
     currency_of,
     order_fields,
@@ -13,12 +14,12 @@ from btcpay.cli.operation_options import (
     parse_number,
     validate,
 )
-from btcpay.cli.output import answer_json, json_object, printable, say
+from btcpay.cli.output import answer_json, printable, say
 from btcpay.cli.shell import Shell, limit_option, with_json_shell, with_shell
 from btcpay.invoices import create, manual, orders, quotes
 from btcpay.invoices.explain import ADVICE, explanation
 from btcpay.invoices.links import greatest_amount
-from btcpay.invoices.status import Story, find_invoice, find_story
+from btcpay.invoices.status import find_invoice, find_story
 from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import Prices
@@ -26,7 +27,6 @@ from btcpay.values.errors import CommandError
 from schemas.queries import STATUSES
 from schemas.requests import NEW_INVOICE
 from schemas.resources import Resources
-from storage.models import Payment
 from storage.queries import merchants, payments
 from storage.queries.lists import listings
 
@@ -36,17 +36,6 @@ LIST_COLUMNS = (
 )
 ATTENTION_COLUMNS = (
     "id merchant status reason amount_sats received_sats since_at reference description"
-)
-SHOW_COLUMNS = (
-    "id status currency amount price amount_sats amount_usd_quote price_usd reference"
-    " description deposit_address address_index payment_link_id return_url tx_hash settled_reason"
-    " expires_at paid_at checked_at created_at"
-)
-VERDICT_COLUMNS = "reason received_sats unconfirmed_sats missing_sats confirmations"
-PAYMENT_COLUMNS = "id invoice_id amount_sats amount_usd_at_receipt tx_hash created_at"
-OUTPUT_COLUMNS = (
-    "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
-    " vanished_at payment_id"
 )
 # Options of an order that the request schemas do not have. `order_of` checks them.
 UNPRICED_FIELDS = ("reference", "return_url")
@@ -99,9 +88,8 @@ def invoice_create(
     currency = currency_of(owner, currency, options)
     if currency:
         fields = order_fields(currency, options)
-    else:
-        usd = parse_amount_option("USD", options["amount_usd"], "--usd")
-        fields = validate(NEW_INVOICE, options | {"amount_usd": usd})
+    else:  # --usd is given
+        fields = _dollar_fields(options)
     order = orders.order_of(
         owner.id,
         body=fields | unpriced,
@@ -115,6 +103,15 @@ def invoice_create(
         row = create.new_invoice(shell.db, shell.settings.network, shell.now, quote)
     answer = Resources(shell.settings.base_url).invoice.dump(row)
     shell.answer(answer, f"{answer['id']}\n{answer['pay_url']}")
+
+
+def _dollar_fields(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the validated fields of an order whose amount is that of --usd.
+
+    Raises UsageError if a field is invalid.
+    """
+    amount_usd = parse_amount_option("USD", options["amount_usd"], "--usd")
+    return validate(NEW_INVOICE, options | {"amount_usd": amount_usd})
 
 
 @invoice.command("list")
@@ -168,7 +165,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
     if shell.as_json:
         rows = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         owner = shell.db.get(merchants.BY_ID, id=story.row.merchant_id)
-        facts = _facts(story, owner.name, rows)
+        facts = facts_of_story(story, owner.name, rows)
         answer_json(facts | {"next_look": next_look_at})
         return
     for heading, sentence in explanation(story, next_look_at):
@@ -185,29 +182,6 @@ def _show_proofs(shell: Shell, invoice_id: str) -> None:
     if not proofs:
         raise CommandError("no payment of this invoice has been proven")
     answer_json([json.loads(proof.document) for proof in proofs])
-
-
-def _facts(story: Story, merchant: str, rows: list[Payment]) -> dict[str, Any]:
-    """Returns everything known about the invoice, as the object that --json prints."""
-    row = story.row
-    attention = None
-    if row.attention:
-        cells = {"reason": row.attention, "since_ms": row.attention_since_ms}
-        attention = json_object(cells, "reason since_at")
-    events = []
-    for event in story.events:
-        detail = {"detail": json.loads(event.detail)}
-        events.append(json_object(event, "happened_at kind") | detail)
-    gratuity = json_object({"tip": row.gratuity}, "tip")
-    return {
-        "invoice": {"merchant": merchant} | json_object(row, SHOW_COLUMNS) | gratuity,
-        "standing": json_object(vars(story.verdict), VERDICT_COLUMNS)
-        | {"confirmations_needed": story.confirmations_needed},
-        "attention": attention,
-        "payments": [json_object(payment, PAYMENT_COLUMNS) for payment in rows],
-        "outputs": [json_object(output, OUTPUT_COLUMNS) for output in story.outputs],
-        "events": events,
-    }
 
 
 @invoice.command("cancel")

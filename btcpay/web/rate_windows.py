@@ -92,7 +92,8 @@ class MemoryWindows:
             _drop_old_windows(windows, now_s, period_s)
             hits_s = windows.get(key)
             if hits_s is None:
-                if is_counted and bucket.is_strict and len(windows) >= MOST:
+                is_full = len(windows) >= MOST
+                if is_full and bucket.is_strict and is_counted:
                     return Window(limit, 0, now_s + period_s, allowed=False)
                 hits_s = array("d")
             _forget(hits_s, now_s, period_s)

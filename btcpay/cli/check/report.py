@@ -38,8 +38,9 @@ MOST_HELD = 1000  # maximum number of held log lines; if it is reached, they are
 class Reporter:
     """Prints the results of a command's checks.
 
-    If `quiet` is True, log lines are held back until the check ends, and are printed
-    only if the check has failed.
+    When it is created, it prints a note if there is no merchant yet. If `quiet` is True,
+    it then takes the place of the log's handlers: log lines are held back until the
+    check ends, and are printed only if the check has failed.
     """
 
     def __init__(self, shell: Shell, quiet: bool) -> None:
@@ -122,6 +123,7 @@ class Reporter:
         sys.exit(1)
 
     def _summary(self, report: Report) -> dict[str, Any]:
+        """Returns the report as a JSON object."""
         summary = {name: getattr(report, name) for name in REPORT_FIELDS.split()}
         peers = self._db.rows(sources.PEERS)
         return summary | {

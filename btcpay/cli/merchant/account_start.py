@@ -75,6 +75,7 @@ def choose_account_start(
 
 
 def _say_progress(search: AddressSearch) -> None:
+    """Prints the state of the search, each time PROGRESS_EVERY more are looked up."""
     looked_up = search.position - search.start
     if looked_up % PROGRESS_EVERY == 0:
         used = "none is used"

@@ -15,6 +15,7 @@ PROGRAM = Path(sys.executable).with_name("blocktill")
 STATE = Path("/var/lib/blocktill")  # systemd creates it too (StateDirectory=)
 OWNER_READS_WRITES = stat.S_IRUSR | stat.S_IWUSR
 BEYOND_GROUP_READING = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
+KEEP_OWNER = -1  # for chown(2)
 
 
 def this_user() -> pwd.struct_passwd:
@@ -91,6 +92,11 @@ def _status_of(user: pwd.struct_passwd, work: Callable[[], int | None]) -> int |
 
 
 def _become(user: pwd.struct_passwd) -> None:
+    """Gives this process the rights of the user, for good.
+
+    Raises CommandError if the user may not run this program.
+    """
+    # The groups first: without root's rights they could no longer be changed.
     os.setgroups([])
     os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
     os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
@@ -177,16 +183,17 @@ def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
 
 
 def _replace(file: Path, text: str, user: pwd.struct_passwd) -> None:
+    """Writes a new file beside `file`, then renames it: a crash leaves a whole file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     new_file = file.with_name(f".{file.name}.new")
     new_file.unlink(missing_ok=True)  # a killed run may have left one
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    handle = os.open(new_file, flags, OWNER_READS_WRITES)
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+    descriptor = os.open(new_file, flags, OWNER_READS_WRITES)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
         if user.pw_uid != os.geteuid():
-            os.fchown(handle, -1, user.pw_gid)
-            os.fchmod(handle, OWNER_READS_WRITES | stat.S_IRGRP)
-        os.fsync(handle)
+            os.fchown(descriptor, KEEP_OWNER, user.pw_gid)
+            os.fchmod(descriptor, OWNER_READS_WRITES | stat.S_IRGRP)
+        os.fsync(descriptor)
     new_file.replace(file)

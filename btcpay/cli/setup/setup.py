@@ -127,15 +127,16 @@ class _SetupRun(Interview):
         options = self.options
         kind = units.choose_kind(options["units"], options["start"], self._command)
         answers = self.settings(self.present, self.state)
-        database = sqlite_path(answers.get("BLOCKTILL_DATABASE_URL", ""))
-        state = None
-        if database:
-            state = database.parent
+        sqlite_file = sqlite_path(answers.get("BLOCKTILL_DATABASE_URL", ""))
+        state = None  # the folder of the SQLite file; None for PostgreSQL
+        if sqlite_file:
+            state = sqlite_file.parent
         user = self._make_user(state)
         text = changed_text(self.text, worth_writing(answers, self.present))
         environ = parse(text, str(self.file))
 
         def as_user(work: Callable[[Settings], None]) -> None:
+            """Runs `work` with the rights of the owner, and with the new settings."""
             machine.as_user(user, lambda: work(read(environ)))
 
         as_user(migrate)

@@ -79,7 +79,7 @@ def examine(
             findings = examination(shop, db)
             yield from _guard(examination.__name__, findings)
     if settings.explorers:  # sources of a part (a plug-in) are not probed here
-        writable_db = None
+        writable_db = None  # calls are counted only in a database that takes writes
         if finding.colour == GREEN:
             writable_db = db
         yield from _guard("explorers", _explorers(shop, writable_db))
