@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac, randomBytes, randomInt } from "node:crypto";
 import { appendFileSync, mkdtempSync, openSync, readFileSync } from "node:fs";
 import { rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -54,16 +54,19 @@ function newNumber() {
   return randomBytes(16).toString("hex");
 }
 
+// Ports below those that the system gives to outgoing connections: one of these could be
+// taken again before the shop listens on it.
 function freePort() {
   return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
+    const port = randomInt(20_000, 30_000);
+    const probe = createServer();
+    probe.once("error", () => resolve(freePort())); // somebody listens there
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(port)));
   });
 }
 
 async function answers() {
+  assert.equal(shop.exitCode, null, readFileSync(log, "utf8"));
   try {
     return (await send(`${url}/`)).ok;
   } catch {

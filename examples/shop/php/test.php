@@ -82,10 +82,15 @@ function new_number(): string
     return bin2hex(random_bytes(16));
 }
 
-function free_port(): string
+// Returns a port below those that the system gives to outgoing connections: one of these
+// could be taken again before the shop listens on it.
+function free_port(): int
 {
-    $probe = stream_socket_server("tcp://127.0.0.1:0");
-    return explode(":", stream_socket_get_name($probe, false))[1];
+    do {
+        $port = random_int(20_000, 29_999);
+        $probe = @stream_socket_server("tcp://127.0.0.1:$port");
+    } while (!$probe); // somebody listens there
+    return $port;
 }
 
 // The shop as a process, on a port and in a folder of its own.

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import os
+import random
 import re
 import secrets
 import socket
@@ -65,8 +66,17 @@ def blocktill(*words):
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+    """Returns a port below those that the system gives to outgoing connections.
+
+    One of these could be taken again before the shop listens on it.
+    """
+    while True:
+        port = random.randrange(20_000, 30_000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue  # somebody listens there
+        return port
 
 
 class ShopTest(unittest.TestCase):
@@ -89,13 +99,15 @@ class ShopTest(unittest.TestCase):
         }
         cls.log = cls.folder / "log"
         with cls.log.open("a") as log:
-            shop = subprocess.Popen(SHOP, env=cls.environ, stdout=log, stderr=log)
-        cls.addClassCleanup(shop.wait)
-        cls.addClassCleanup(shop.kill)
+            cls.shop = subprocess.Popen(SHOP, env=cls.environ, stdout=log, stderr=log)
+        cls.addClassCleanup(cls.shop.wait)
+        cls.addClassCleanup(cls.shop.kill)
         until(cls.answers)
 
     @classmethod
     def answers(cls):
+        if cls.shop.poll() is not None:
+            raise AssertionError(cls.log.read_text())
         try:
             return send(f"{cls.url}/")[0] == 200
         except OSError:
