@@ -61,14 +61,25 @@ def test_tab_leads_through_the_page_in_order_and_shows_where_it_is(
     ]
 
 
-@pytest.mark.parametrize("key", ["Enter", "Space"])
-@pytest.mark.parametrize("host", ["127.0.0.1", "shop.test"])
-def test_amount_address_and_link_are_copied_by_key(open_tab, counter, key, host):
-    """Also where the browser has no clipboard for scripts: over http from another machine."""
+@pytest.mark.parametrize(
+    ("key", "host", "permissions"),
+    [
+        ("Enter", "127.0.0.1", ["clipboardSanitizedWrite"]),
+        ("Space", "127.0.0.1", []),
+        ("Enter", "shop.test", []),
+        ("Space", "shop.test", []),
+    ],
+    ids=["allowed", "refused", "over http", "over http, by space"],
+)
+def test_amount_address_and_link_are_copied_by_key(
+    open_tab, counter, key, host, permissions
+):
+    """Also where a script may not use the clipboard, and has none: over http from elsewhere."""
     invoice = counter.invoice(description="Tea & cake")
     root = counter.root.replace("127.0.0.1", host)
     wallet = open_tab("data:")
     tab = open_tab(root)
+    tab.grant(*permissions)
     wallet.go("data:text/html,<!doctype html><textarea name=to autofocus></textarea>")
     tab.go(f"{root}/pay/{invoice['id']}")
     assert tab.ask("isSecureContext") is (host == "127.0.0.1")

@@ -24,7 +24,9 @@ LONG = timedelta(days=7, seconds=1)
 
 
 @pytest.fixture
-def log(shop):
+def log(shop, monkeypatch):
+    """The log, which a test writes itself: its thread waits for longer than any test."""
+    monkeypatch.setattr(request_log, "FIRST_PAUSE_S", 3_600)
     (log,) = shop.service.request_logs
     return log
 

@@ -173,7 +173,9 @@
 
   // Buttons, and the QR code, which is copied by a press.
   const copy = async (text) => {
-    if (navigator.clipboard) return navigator.clipboard.writeText(text);
+    try {
+      return await navigator.clipboard.writeText(text);
+    } catch { /* not over http, and not within a page that does not allow it */ }
     const field = document.createElement("textarea"), focused = document.activeElement;
     field.value = text;
     field.className = "unseen";
