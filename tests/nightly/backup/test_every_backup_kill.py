@@ -9,23 +9,25 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from btcpay.backup import address_counters
 from storage import versions
+from storage.backup import into_empty
 from storage.database import open_database
 from storage.queries import merchants
 from tests.support import postgres
 from tests.support.fake_esplora import Terminal
 from tests.support.forge import Forge, fork_for_each_order, program
 from tests.support.other_database import backed_up, change, content, lived_in, rows_of
-from tests.support.paths import PROJECT
+
+LOOKED_UP = 5  # addresses: a hundred calls of the explorer would only take longer
 
 
 def kill(what):
@@ -34,10 +36,11 @@ def kill(what):
 
 
 def die(order):
-    """The command line, killed before the statement or row of this number, or before this text.
+    """Restores, and is killed before the statement or row of this number, or before this text.
 
     Or amid the last copy's pages. One that lives says how many statements and rows there were.
     """
+    address_counters.LOOK_AHEAD = LOOKED_UP
     numbers = itertools.count(1)
     copies_begun = itertools.count(1)
 
@@ -77,22 +80,44 @@ def die(order):
         opened = sqlite3.connect
         sqlite3.connect = connect
     try:
-        program(order)
+        if order["by_browser"]:
+            fill_empty(*order["words"])
+        else:
+            program(order)
     finally:
         os.write(2, f"counted {next(numbers) - 1}\n".encode())
 
 
+def fill_empty(file, url):
+    """What a browser's request does with a shop that has no merchant yet."""
+    into_empty.carry_over(Path(file), open_database(url), lambda: None)
+
+
+@pytest.fixture(scope="module")
+def forge():
+    with closing(Forge(__file__)) as opened:
+        yield opened
+
+
 @pytest.fixture
-def restore(till):
+def restore(till, forge):
     """The output of a process that restores the file into a database, and may die."""
-    with closing(Forge(__file__)) as forge:
 
-        def run(file, url, at=0, page=0):
-            environ = Terminal(till).environ | {"BLOCKTILL_DATABASE_URL": url}
-            more = {"at": at, "page": page, "server": url.startswith("postgresql")}
-            return forge.run(environ, ["restore", str(file), "--yes"], **more).errors
+    def run(file, url, at=0, page=0, by_browser=False):
+        environ = Terminal(till).environ | {"BLOCKTILL_DATABASE_URL": url}
+        words = ["restore", str(file), "--yes", "--skip", str(LOOKED_UP)]
+        if by_browser:
+            words = [str(file), url]
+        return forge.run(
+            environ,
+            words,
+            at=at,
+            page=page,
+            server=url.startswith("postgresql"),
+            by_browser=by_browser,
+        ).errors
 
-        yield run
+    return run
 
 
 @pytest.mark.parametrize("page_size", [2048, 4096])
@@ -150,47 +175,7 @@ def test_a_servers_database_stays_empty_or_has_all_of_it(till, tmp_path, restore
     assert not list(tmp_path.glob(".kept*"))  # nor what the killed ones left
 
 
-FILL = """
-import itertools, os, signal, sqlite3, sys
-from pathlib import Path
-from peewee import sqlite3 as driver
-source, url, moment = sys.argv[1:]
-numbers = itertools.count(1)
-
-def count(sql):
-    if next(numbers) == int(moment):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-def connect(*args, **kwargs):
-    connection = opened(*args, **kwargs)
-    connection.set_trace_callback(count)
-    return connection
-
-opened = driver.connect
-driver.connect = connect
-from storage.backup.into_empty import carry_over
-from storage.database import open_database
-carry_over(Path(source), open_database(url), lambda: None)
-print(next(numbers) - 1)
-"""
-
-
-def fill(file, url, moment=0):
-    """Fills an empty SQLite file in a process that may die; the statements, if it lives."""
-    ended = subprocess.run(
-        [sys.executable, "-c", FILL, str(file), url, str(moment)],
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)},
-        stdout=subprocess.PIPE,
-        timeout=60,
-    )
-    if moment:
-        assert ended.returncode == -signal.SIGKILL
-        return 0
-    assert ended.returncode == 0
-    return int(ended.stdout)
-
-
-def test_an_empty_shop_in_use_stays_empty_or_has_all_of_it(till, tmp_path):
+def test_an_empty_shop_in_use_stays_empty_or_has_all_of_it(till, tmp_path, restore):
     """As a browser restores it: another connection has the file open all the time."""
     lived_in(till, tmp_path)
     file = backed_up(till, tmp_path / "kept.db")
@@ -198,7 +183,8 @@ def test_an_empty_shop_in_use_stays_empty_or_has_all_of_it(till, tmp_path):
     for url in urls:
         versions.migrate(url, "regtest")
     whole, target = urls
-    last = fill(file, whole)
+    said = restore(file, whole, by_browser=True)
+    last = int(said.rpartition("counted ")[2])
     assert last > 60
     after = rows_of(whole)
     assert after["invoice"] == rows_of(f"sqlite:///{file}")["invoice"]
@@ -206,10 +192,10 @@ def test_an_empty_shop_in_use_stays_empty_or_has_all_of_it(till, tmp_path):
         assert not service.rows(merchants.ALL)
         before = rows_of(target)
         for moment in (*range(last // 4, last, last // 8), last - 1, last):
-            fill(file, target, moment)
-            assert rows_of(target) == before, moment
+            said = restore(file, target, moment, by_browser=True)
+            assert "killed before" in said and rows_of(target) == before, said
             assert not service.rows(merchants.ALL)
-        fill(file, target)
+        restore(file, target, by_browser=True)
         assert len(service.rows(merchants.ALL)) == 1
         assert rows_of(target) == after
 
