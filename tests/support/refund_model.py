@@ -44,7 +44,8 @@ Where the contract leaves the answer open, and the answer chosen here:
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,9 @@ class Refund:
     word: tuple[str, str, int] | None = None
 
 
+STATE = attrgetter(*(each.name for each in fields(Refund)))
+
+
 @dataclass(frozen=True)
 class Refusal:
     """A step that was refused, with one reason that is true."""
@@ -158,14 +162,15 @@ def sending(
     used: set[Output] = set()
     by_age = sorted(refunds, key=lambda r: r.made)
     in_order = sorted(outs)
-    for refund in by_age:  # first the merchants' words
+    said = [refund for refund in by_age if refund.word]
+    for refund in said:  # first the merchants' words
         for out in in_order:
             if is_said(refund, out, words_return):
                 sent[refund.id] = out
                 used.add(out)
     for out in in_order:  # then the rule
         for refund in by_age:
-            fits = may_count(refund, out, known_by) and refund.sats == out.sats
+            fits = refund.sats == out.sats and may_count(refund, out, known_by)
             if fits and out not in used and refund.id not in sent:
                 sent[refund.id] = out
                 used.add(out)
@@ -196,7 +201,7 @@ class Model:
 
     def sent(self) -> dict[str, Output]:
         """Computed again only when the chain or a refund has changed."""
-        about = [*self.chain, *(replace(r) for r in self.refunds.values())]
+        about = [*self.chain, *map(STATE, self.refunds.values())]
         if self._sent[0] != about:
             self._sent = (
                 about,

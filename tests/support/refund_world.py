@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from btcpay.bitcoin.tx import TxOut
-from btcpay.parts.refunds.kinds import RESOURCE
+from btcpay.parts.refunds import queries
 from btcpay.parts.refunds.models import Refund
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.script import script_of
@@ -112,7 +112,12 @@ class World:
         self.did["reorganised"] += 1
 
     def rows(self) -> dict[str, Refund]:
-        return {name: RESOURCE.find(self.db, id) for name, id in self.names.items()}
+        rows = {
+            row.id: row
+            for one in self.invoices
+            for row in self.db.rows(queries.OF_INVOICE, invoice_id=one["id"])
+        }
+        return {name: rows[id] for name, id in self.names.items()}
 
     def check(self) -> None:
         """It reads what an explorer shows: some of the new blocks, in any order."""
