@@ -100,18 +100,19 @@ def _span_of(
 ) -> _Span:
     """Returns the period from --from to --to in the merchant's time zone.
 
-    Raises UsageError if --from is later than --to.
+    A time before 1970 is replaced by the start of 1970. Raises UsageError if --from is
+    later than --to.
     """
     zone = zone_of(owner.timezone)
     first_ms = 0
     before_ms = payments.END
     if from_at:
-        first_ms = max(0, to_ms(in_zone(from_at, zone)))
+        first_ms = to_ms(in_zone(from_at, zone))
     if to_at:
         before_ms = to_ms(in_zone(to_at, zone))
     if from_at and to_at and first_ms > before_ms:
         raise click.UsageError("--from is later than --to")
-    return _Span(first_ms, before_ms)
+    return _Span(max(0, first_ms), max(0, before_ms))
 
 
 @export.command("labels")

@@ -206,10 +206,16 @@ def test_days_are_those_of_the_merchants_zone_and_half_open(
     [
         (("--from", "yesterday"), "does not match the formats"),
         (("--from", "2026-02-02", "--to", "2026-02-01"), "later than --to"),
+        (("--from", "1960-01-01", "--to", "1950-01-01"), "later than --to"),
     ],
 )
 def test_dates_that_are_none_are_wrong_use(blocktill, words, says):
     assert says in blocktill.run("export", "payments", *words, status=2)[1]
+
+
+def test_a_period_before_1970_has_no_payments(blocktill):
+    words = ("--from", "1950-01-01", "--to", "1960-01-01")
+    assert blocktill.json("export", "payments", *words) == []
 
 
 def test_an_export_has_the_payments_of_its_merchant_alone(shop, blocktill):
