@@ -1,7 +1,7 @@
 """Lenient request bodies and query strings, for shop plug-ins.
 
-Names and fixed words may be in any case. A blank value counts as absent. The service's
-own API accepts only the exact spelling.
+Names and fixed words may be in upper or lower case. A blank value counts as absent. The
+service's own API accepts only the exact spelling.
 """
 
 import re
@@ -18,7 +18,7 @@ MAX_SHOWN = 100  # maximum characters of an unknown name in an error message
 
 
 class AnyCase(Body):
-    """A JSON object whose field names may be in any case.
+    """A JSON object whose field names may be in upper or lower case.
 
     A blank text for an optional field means that the field is absent, unless the field
     is a nested object.
@@ -61,7 +61,7 @@ class AnyCase(Body):
 
 
 class Word(fields.String):
-    """A text field that accepts one of `words` in any case.
+    """A text field that accepts one of `words`, in upper or lower case.
 
     The loaded value has the spelling of `words`.
     """
@@ -89,8 +89,8 @@ class Unknown(fields.String):
 class Words(fields.List[Any]):
     """A field with a list of words. Empty texts in the list are dropped.
 
-    If `words` are given, only these are accepted, in any case. If not, any text is
-    accepted.
+    If `words` are given, only these are accepted, in upper or lower case. If `words` is
+    None, any text is accepted.
     """
 
     def __init__(self, words: Iterable[str] | None = None, **kwargs: Any) -> None:
@@ -106,7 +106,7 @@ class Words(fields.List[Any]):
 
 
 def value_of(data: dict[str, Any], name: str) -> Any:
-    """Returns the value of the field `name`, which may be spelled in any case.
+    """Returns the value of the field `name`, which may be in upper or lower case.
 
     If several spellings of the name are given, the exact one wins. Returns None if the
     field is missing.
@@ -125,8 +125,8 @@ def parameters(
 ) -> dict[str, list[str]]:
     """Returns the values of each of the parameters `names` in a query string, by name.
 
-    The query string may spell the names in any case. The values of a parameter are in
-    the order of the query string. Other parameters are dropped.
+    The query string may have the names in upper or lower case. The values of a parameter
+    are in the order of the query string. Other parameters are dropped.
     """
     all_values = _values_by_name(names, query)
     return {name: values for name, values in all_values.items() if name in names}

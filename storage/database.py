@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar, Unpack
 from urllib.parse import quote, urlsplit
 
 from peewee import PeeweeException, Query, Select, SqliteDatabase, fn
@@ -51,6 +51,13 @@ _STATEMENTS: dict[bool, dict[tuple[type[Statement], int], Statement]] = {
 _COMPILING = threading.Lock()
 
 
+class _Packed(NamedTuple):
+    """What `json_rows` runs in place of a query: each row is packed into one text."""
+
+    columns: tuple[str, ...]
+    query: Select
+
+
 class Database:
     """The database, with methods that run queries.
 
@@ -68,9 +75,11 @@ class Database:
         self.is_server = not isinstance(connection, SqliteDatabase)
         self.is_doubtful = False
         self._statements = _STATEMENTS[self.is_server]
-        # For `json_rows`: the names of the columns and the packed query, by the query's id.
-        self._packed_queries: dict[int, tuple[tuple[str, ...], Select]] = {}
+        # For `json_rows`, by the id() of the query.
+        self._packed_queries: dict[int, _Packed] = {}
+        # PostgreSQL: limits how many threads wait for a connection.
         self._places = Places()
+        # SQLite: the threads of this process write one after another.
         self._write_queue = WriteQueue()
 
     def rows(self, query: Typed[T], **values: Unpack[Values]) -> list[T]:
@@ -93,11 +102,10 @@ class Database:
         and here each row is a single value.
         """
         packed = self._packed_queries.get(id(query)) or self._pack(query)
-        columns, packed_query = packed
         with self.borrow_connection(), as_peewee_errors:
-            _, cursor = self.execute(packed_query, values)
+            _, cursor = self.execute(packed.query, values)
             texts = [text for (text,) in cursor.fetchall()]
-        return columns, texts
+        return packed.columns, texts
 
     def get_or_none(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
         """Returns the first row of a SELECT or of a RETURNING clause; None if there is none."""
@@ -194,9 +202,9 @@ class Database:
         """Runs the block in a transaction, unless the database is busy.
 
         Use it for data that may be lost. It waits at most SHORT_WAIT_MS for each lock,
-        then raises TooManyWait or another OperationalError. Threads that wait in `write`
-        do not fail with it. On SQLite a power cut may lose the commit (see `unforced`).
-        Do not call it in a transaction.
+        then raises TooManyWait or another OperationalError. This failure does not make
+        the threads fail that wait in `write`. On SQLite a power cut may lose the commit
+        (see `unforced`). Do not call it in a transaction.
         """
         if self.is_server:
             with self._borrow(self._places.if_free()), self.connection.atomic():
@@ -309,10 +317,10 @@ class Database:
                 statement = self._statements.setdefault(key, new_statement)
         return statement
 
-    def _pack(self, query: Select) -> tuple[tuple[str, ...], Select]:
-        """Returns the names of the query's columns, and the query that `json_rows` runs.
+    def _pack(self, query: Select) -> _Packed:
+        """Returns the query that `json_rows` runs, and stores it for the next call.
 
-        That query packs each row into the text of one JSON array.
+        It packs each row into the text of one JSON array.
         """
         fields = query.selected_columns
         to_array = fn.json_array
@@ -320,7 +328,8 @@ class Database:
             to_array = fn.json_build_array
         packed_query = query.select(to_array(*fields).cast("TEXT"))
         names = tuple(field.name for field in fields)
-        return self._packed_queries.setdefault(id(query), (names, packed_query))
+        packed = _Packed(names, packed_query)
+        return self._packed_queries.setdefault(id(query), packed)
 
 
 def sqlite_path(url: str) -> Path | None:

@@ -167,6 +167,7 @@ def _program(version: int, values: Sequence[int]) -> bytes:
         number = (number << 5) | value
     size, padding_bits = divmod(5 * len(values), 8)
     padding = number & ((1 << padding_bits) - 1)
+    # Five or more bits would be a whole superfluous value (BIP173).
     if padding_bits > 4 or padding:
         raise DecodeError("wrong padding")
     valid_sizes: Sequence[int] = range(2, 41)

@@ -66,8 +66,9 @@ class Descriptor:
     def identity(self) -> str:
         """A SHA-256 (hex) of the extended keys whose children the account uses.
 
-        It depends neither on the order of the keys nor on `form`. Two accounts with the
-        same identity may have the same scripts.
+        The hash depends neither on the order of the keys nor on `form`. Two accounts
+        with different identities never share an address. Two accounts with the same
+        identity may share addresses, so no two merchants may have them.
         """
         parents = [key.chain for key in self.keys]
         serialized = sorted(key.chain_code + key.public_key for key in parents)

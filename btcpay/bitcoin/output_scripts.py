@@ -40,9 +40,9 @@ def taproot_output_key(internal: Point) -> bytes:
     digest = hashlib.sha256(tag + tag + x).digest()
     tweak = int.from_bytes(digest, "big")
     try:
-        output = internal.with_even_y().add(tweak)
+        output = internal.with_even_y().add(tweak)  # internal key + tweak * G
     except ValueError:
         raise InvalidChild(
-            "this index has no valid taproot key: use the next"
+            "this internal key has no valid taproot key: use the next index"
         ) from None
     return output.x.to_bytes(32, "big")

@@ -132,7 +132,7 @@ def _search(
         return str(error)
     finally:
         explorers.close()
-        explorers.note(db, settings, now())
+        explorers.store_outcomes(db, settings, now())
     return ""
 
 

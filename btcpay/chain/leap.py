@@ -83,29 +83,30 @@ def reason_to_doubt(
 ) -> str:
     """Returns the reason not to believe the clock time of `current`; "" if there is none.
 
-    `believed`: the last moment that was believed.
-    `leap`: the jump that is already doubted, None if there is none.
-    `costs_work`: True if each block of the network costs work.
-    `is_agreed`: True if enough sources show the same chain.
+    - `believed`: the time and the newest block at the last check whose clock was believed.
+    - `current`: the time and the newest block at this check.
+    - `leap`: the jump that is already doubted; None if there is none.
+    - `costs_work`: True if each block of the network costs work.
+    - `is_agreed`: True if enough sources show the same chain.
     """
     if current.tip_at is not None:
         tip_ahead = current.tip_at - current.clock_at
         if tip_ahead > BLOCK_AHEAD:
             return f"the newest block is {_describe(tip_ahead)} ahead of this clock"
-    # Rule 1 of this module. It is also met if the clock was set back.
+    # Rule 1 of this module: a short outage. A clock that was set back passes too.
     passed = current.clock_at - believed.clock_at
     near = NEAR_UNPROVEN
     if costs_work:
         near = NEAR
     if passed <= near:
         return ""
-    # Rule 2
+    # Rule 2: enough blocks were mined. It decides alone if both heights are known.
     if costs_work and believed.height is not None and current.height is not None:
         new_blocks = current.height - believed.height
         if new_blocks * BLOCK_TIME * SLOWEST >= passed:
             return ""
         return f"this clock has gone on by {_describe(passed)}, and {new_blocks} blocks have come"
-    # Rule 3
+    # Rule 3: the clock has kept step with a monotonic clock since the jump.
     if leap is not None and leap.is_confirmed(current.clock_at) and is_agreed:
         return ""
     return f"this clock has gone on by {_describe(passed)} since the last check"

@@ -45,9 +45,10 @@ def note_used_ahead(
     used: list[int],
     now: datetime,
 ) -> None:
-    """Stores the highest used index (None if no index is used), for the merchant's pages.
+    """Stores the highest address index that somebody else uses; None if there is none.
 
-    The next look-up is due in a day.
+    `used` is the result of `used_ahead`. The merchant's pages show the stored index. The
+    next look-up is due in a day.
     """
     due_ms = to_ms(now) + merchants.LOOK_AHEAD_EVERY_MS
     highest = max(used, default=None)

@@ -110,8 +110,11 @@ class Pool(Generic[Source]):
         """
         return Counter()
 
-    def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Stores the data that the next pool needs. By default there is none to store."""
+    def store_outcomes(self, db: Database, settings: Settings, now: datetime) -> None:
+        """Stores how the sources have responded: for metrics, or for the next pool's choice.
+
+        By default nothing is stored.
+        """
 
     @property
     def concurrency(self) -> int:

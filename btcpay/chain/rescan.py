@@ -105,7 +105,7 @@ def _open_pool(
         yield sources
     finally:
         sources.close()
-        sources.note(db, settings, now())
+        sources.store_outcomes(db, settings, now())
 
 
 def _newer_headers(

@@ -87,14 +87,16 @@ class Announcements:
                 self.apply(Report())
 
     def collect(self) -> bool:
-        """Collects announced transactions. Returns True if one of them matches an invoice.
+        """Collects announced transactions. Returns True if `apply` has work to do.
 
-        If so, `apply` has work to do. This method also turns the listener on if an
-        invoice's page was open in the last ten minutes, and off if none was.
+        1. Turns the listener on if an invoice's page was open in the last ten minutes,
+           else off.
+        2. Takes the announced transactions, unless earlier ones still wait for `apply`.
+        3. Drops them all if none matches an invoice.
         """
         after_ms = to_ms(self.now() - CLOSED_LATELY)
-        pages = self.db.rows(mempool_watch.ASKED, after=after_ms)
-        self.listener.listen(bool(pages))
+        asked_lately = self.db.rows(mempool_watch.ASKED, after=after_ms)
+        self.listener.listen(bool(asked_lately))
         if not self._unapplied:
             announced = self.listener.take()
             if announced and _scripts_of_matches(self.db, announced):

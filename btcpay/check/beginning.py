@@ -58,7 +58,7 @@ def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -
         return False
     finally:
         sources.close()
-        sources.note(db, settings, now())
+        sources.store_outcomes(db, settings, now())
     # From now on the first check can compare the clock with the blocks mined since.
     judge_clock(db, settings.network, now(), boot_mark(), follower.is_agreed)
     return True

@@ -65,13 +65,17 @@ def plan(
 ) -> Plan:
     """Chooses for which invoices to query the mempool now.
 
-    Queries for open pages come first, then those for unconfirmed payments and
-    deadlines. Each of these two kinds gets its share of the calls. An invoice whose
-    deadline is after `ends_before` cannot expire yet, so no query is made for it.
+    There are two kinds of queries, and each kind gets its share of the calls:
 
-    `others_wait` is None in a run of the check. Between two runs, it is True if the
-    last run has postponed queries of the second kind, else False. Queries for
-    unconfirmed payments are made only in a run.
+    1. for open pages, also shortly before a deadline (PAGE, ENDING),
+    2. for unconfirmed payments and after deadlines (MONEY, ENDED).
+
+    - `gone_after`: see `due_look`.
+    - `ends_before`: an invoice whose deadline is later cannot expire yet, so no ENDED
+      query is made for it.
+    - `others_wait`: None during a run of the check, the only time at which MONEY
+      queries are made. Between two runs, it is True if the last run has postponed
+      queries of the second kind, else False.
     """
     invoices = list(candidates)
     pages: list[DueLook] = []

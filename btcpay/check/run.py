@@ -135,9 +135,9 @@ class Checker(CatchUp):
 
     @contextmanager
     def _limit_time(self, report: Report) -> Iterator[None]:
-        """Limits the time for requests, and stores their costs at the end.
+        """Limits the time for requests. At the end, stores their costs and outcomes.
 
-        Each pool also stores what the next pool needs to know about its sources.
+        The next pool chooses its sources by these outcomes.
         """
         pools: set[Pool[BlockSource]] = {self.explorers, self.sources}
         for pool in pools:
@@ -148,7 +148,7 @@ class Checker(CatchUp):
             for pool in pools:
                 pool.close()
                 self.record.count(self.db, pool.new_totals())
-                pool.note(self.db, self.settings, self.now())
+                pool.store_outcomes(self.db, self.settings, self.now())
         report.calls = 0
         report.read_bytes = 0
         for pool in pools:

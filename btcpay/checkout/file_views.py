@@ -6,7 +6,7 @@ from flask import Response, request
 
 from btcpay.values.colours import button_text
 from btcpay.values.errors import NotFound
-from btcpay.web.pages.assets import cached_file, find_asset
+from btcpay.web.pages.assets import file_response, find_asset
 from btcpay.web.service import Service
 from storage.queries import merchants
 
@@ -27,7 +27,7 @@ class FileViews:
             row = self.service.db.get_or_none(merchants.LOGO, logo_sha256=sha256)
         if row is None:
             raise NotFound("there is no such logo")
-        return cached_file(row.logo or b"", row.logo_type or "")
+        return file_response(row.logo or b"", row.logo_type or "")
 
     def show_accent(self, name: str) -> Response:
         """Returns the style sheet that sets a colour in elements of the class `branded`.
@@ -39,7 +39,7 @@ class FileViews:
             raise NotFound("there is no such colour")
         accent = f"#{name.removesuffix('.css')}"
         colours = f"--accent:{accent};--on-accent:{button_text(accent)}"
-        return cached_file(f".branded{{{colours}}}\n", "text/css")
+        return file_response(f".branded{{{colours}}}\n", "text/css")
 
     def show_asset(self, name: str) -> Response:
         """Returns a style sheet, script or icon, compressed if the browser accepts gzip.
@@ -55,7 +55,9 @@ class FileViews:
         if accepts_gzip:
             content = asset.gzipped
         # The URL of a former version of the file stays valid, but must not be cached for ever.
-        response = cached_file(content, asset.media_type, for_ever=match.is_current)
+        response = file_response(
+            content, asset.media_type, is_immutable=match.is_current
+        )
         if accepts_gzip:
             response.headers["Content-Encoding"] = "gzip"
         response.headers["Vary"] = "Accept-Encoding"

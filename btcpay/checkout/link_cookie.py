@@ -20,7 +20,7 @@ from storage.database import Database
 from storage.queries import meta
 
 COOKIE = "invoices"
-_FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
+_FORM_ID = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
 class LinkCookie:
@@ -47,15 +47,15 @@ class LinkCookie:
             self._key, salt=link_id, signer_kwargs={"digest_method": hashlib.sha256}
         )
 
-    def invoice_id_of_form(self, link_id: str, form: str) -> str | None:
-        """Returns the id of the invoice that the form with the id `form` creates.
+    def invoice_id_of_form(self, link_id: str, form_id: str) -> str | None:
+        """Returns the id of the invoice that this form of the page `link_id` creates.
 
-        If the form is sent again, the result is the same. Nobody can compute it without
-        the signing key. Returns None if `form` is not the id of a form.
+        A form that is sent again gets the same id. Nobody can compute the id without the
+        signing key. Returns None if `form_id` is malformed.
         """
-        if not _FORM.fullmatch(form):
+        if not _FORM_ID.fullmatch(form_id):
             return None
-        return derived_id("inv", self._key, f"form {link_id} {form}")
+        return derived_id("inv", self._key, f"form {link_id} {form_id}")
 
     def next_invoice_id(self, invoice_id: str) -> str:
         """Returns the id of the invoice that may follow the paid invoice `invoice_id`.

@@ -64,13 +64,13 @@ def _spreadsheet_line(
 ) -> list[str]:
     """Returns the cells of a record, in the order of `_headers`.
 
-    `other_separator` splits cells in the spreadsheets of other languages, so a formula
-    may begin after it.
+    Reference and description get an apostrophe before each formula (see `defuse`), also
+    after `other_separator`: a spreadsheet in another language would split the cell there.
     """
     received_at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
-    status = record["invoice_status"]
-    if status:  # it is None for records without an invoice
-        status = catalog(language).gettext(status.capitalize())
+    status = ""
+    if record["invoice_status"]:  # None for records without an invoice
+        status = catalog(language).gettext(record["invoice_status"].capitalize())
     return [
         record["day"],
         f"{received_at:%H:%M}",

@@ -58,8 +58,9 @@ class MoneyRow(Protocol):
 def record_of(merchant: Merchant, row: MoneyRow, amount_sats: int) -> Row:
     """Returns the record of a payment or a refund: a dictionary with COLUMNS.
 
-    Columns of `row` whose names are in COLUMNS are copied. Day, time, merchant, amount
-    and id are computed. All other values are None; the caller may set them.
+    `amount_sats` is the amount of the record, negative for a refund. Day, time,
+    merchant, amounts and id follow from the arguments. The other columns have the values
+    that `row` has under their names, else None; the caller may set them.
     """
     columns = as_dict(row)
     record: Row = {name: columns.get(name) for name in COLUMNS.split()}

@@ -122,28 +122,32 @@ def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Out
     """Returns the stored outputs that each scan may change, by invoice id.
 
     A scan has new facts about the outputs to one invoice's address. An output that
-    vanished from the mempool is included only if it vanished recently, or if the scan
-    shows it again. Raises BadRow if a stored value is invalid.
+    vanished from the mempool is included only if it vanished within HISTORY_AFTER before
+    the scan, or if the scan names its transaction, as shown or as replaced. Raises
+    BadRow if a stored value is invalid.
     """
     keys: list[Values] = []
     for id, scan in scans.items():
-        since_ms = to_ms(scan.asked_at - HISTORY_AFTER) - 1
-        keys.append({"invoice_id": id, "vanished_after": since_ms})
+        since_ms = to_ms(scan.asked_at - HISTORY_AFTER)
+        after_ms = since_ms - 1  # the query excludes this time
+        keys.append({"invoice_id": id, "vanished_after": after_ms})
     rows = at_once.rows(db, payments.KNOWN, keys)
-    rows += at_once.rows(db, payments.VANISHED, _not_loaded(scans, rows))
+    # What vanished earlier is loaded only if its scan names it.
+    keys = _txids_not_in(rows, scans)
+    rows += at_once.rows(db, payments.VANISHED_OF_TX, keys)
     outputs: dict[str, list[Output]] = {id: [] for id in scans}
     for row in rows:
         outputs[row.invoice_id].append(output_of(row))
     return outputs
 
 
-def _not_loaded(
-    scans: Mapping[str, Scan], rows: Iterable[payments.OutputWith]
+def _txids_not_in(
+    rows: Iterable[payments.OutputWith],
+    scans: Mapping[str, Scan],
 ) -> list[Values]:
-    """Returns the parameters of `payments.VANISHED` for transactions that are not in `rows`.
+    """Returns the transactions that the scans name, without those that are in `rows`.
 
-    They are the transactions that the scans show. Those among them that vanished long
-    ago are stored, but were not loaded.
+    Each is given as the parameters of `payments.VANISHED_OF_TX`.
     """
     loaded = {(row.invoice_id, row.txid) for row in rows}
     keys: list[Values] = []

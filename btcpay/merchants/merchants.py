@@ -178,8 +178,8 @@ class Gap(NamedTuple):
     """The gap limit that a merchant's wallet needs.
 
     `highest_paid` is the highest address index that was paid; None before the first
-    payment. `limit` is the lowest gap limit with which a wallet finds every payment,
-    and the address of the next invoice.
+    payment. With the gap limit `limit` or a higher one, a wallet finds the address of
+    each payment and of the next invoice.
     """
 
     highest_paid: int | None

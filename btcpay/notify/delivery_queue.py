@@ -118,9 +118,10 @@ class DeliveryQueue:
         return 1
 
     def stop_line(self, receiver: Receiver, row: deliveries.Due) -> None:
-        """Makes the later deliveries of this delivery's line wait for the next run.
+        """Makes the deliveries that follow this one in its line wait for the next run.
 
-        A line is a sequence of deliveries that are sent in order.
+        A line is a sequence of deliveries that are sent in order. Does nothing if the
+        delivery is in no line.
         """
         if row.line is not None:
             self.stopped.add((receiver.id, row.line))

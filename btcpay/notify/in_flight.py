@@ -26,8 +26,8 @@ class Attempt(NamedTuple):
 class InFlight:
     """The running attempts of one run of the outbox.
 
-    `ends_s` is a function that returns the time at which a running attempt of a queue is
-    given up, in seconds of the monotonic clock.
+    `ends_s` returns when a running attempt to deliver from this queue is given up, in
+    seconds of the monotonic clock.
     """
 
     def __init__(self, ends_s: Callable[[DeliveryQueue], float]) -> None:

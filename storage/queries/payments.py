@@ -59,7 +59,7 @@ KNOWN = OUTPUTS.where(
     Output.vanished_ms.is_null() | (Output.vanished_ms > param("vanished_after"))
 )
 # The vanished outputs of a transaction, which may have been seen again.
-VANISHED = OUTPUTS.where(eq(Output.txid), Output.vanished_ms.is_null(False))
+VANISHED_OF_TX = OUTPUTS.where(eq(Output.txid), Output.vanished_ms.is_null(False))
 
 # Stores what was seen of an output. Only CREDIT_OUTPUTS sets the payment.
 _KEY = (Output.invoice_id, Output.txid, Output.vout)

@@ -66,7 +66,7 @@ class Explorers(Pool[Explorer]):
         self.expect(height, {explorer: height})
         return tip
 
-    def note(self, db: Database, settings: Settings, now: datetime) -> None:
+    def store_outcomes(self, db: Database, settings: Settings, now: datetime) -> None:
         """Adds the explorers' calls and failures to the stored totals, each only once."""
         totals = self.new_totals()
         if totals:

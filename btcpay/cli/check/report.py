@@ -86,18 +86,11 @@ class Reporter:
     def _show_other_run(self, brief: bool) -> None:
         """Prints that another run is in progress.
 
-        Raises CommandError if that run has lasted longer than MOST_RUN_S.
+        Raises CommandError if runs have been skipped for longer than MOST_RUN_S.
         """
-        # The first run that is skipped notes the time. A run that is not skipped deletes it.
-        skipped_since = meta.get(self._db, meta.Key.RUN_SINCE) or ""
-        mark = boot_mark()
-        age = time_between(skipped_since, mark)
-        if age is None:
-            # If the other run is just writing, this fails. The next skipped run tries it again.
-            with suppress(PeeweeException):
-                meta.put(self._db, meta.Key.RUN_SINCE, mark)
-        if age and age > timedelta(seconds=MOST_RUN_S):
-            minutes = age // timedelta(minutes=1)
+        skipped_for = self._skipped_for()
+        if skipped_for > timedelta(seconds=MOST_RUN_S):
+            minutes = skipped_for // timedelta(minutes=1)
             raise CommandError(
                 f"another check has been running for {minutes} minutes: look at it"
             )
@@ -106,6 +99,23 @@ class Reporter:
         self._release_log(is_well=True)
         if self._as_json and not self._quiet and not brief:
             answer_json({"skipped": True})
+
+    def _skipped_for(self) -> timedelta:
+        """Returns for how long runs have been skipped; 0 for the first skipped run.
+
+        The first run that is skipped stores the time. A run that is not skipped deletes
+        it.
+        """
+        skipped_since = meta.get(self._db, meta.Key.RUN_SINCE) or ""
+        mark = boot_mark()
+        age = time_between(skipped_since, mark)
+        if age is not None:
+            return age
+        # This write fails if the other run is just writing. The next skipped run then
+        # stores its own time.
+        with suppress(PeeweeException):
+            meta.put(self._db, meta.Key.RUN_SINCE, mark)
+        return timedelta()
 
     def _release_log(self, is_well: bool) -> None:
         """Discards the held log lines if the run is well, else prints them."""

@@ -47,10 +47,10 @@ choose_option = partial(
 def key_of(xpub: str, others: list[str]) -> str:
     """Returns the text that describes the account: `xpub`, or standard input for "-".
 
-    `others` are further words on the command line. Raises UsageError if there are any,
-    except if all words together look like a secret, such as a seed phrase. Then returns
-    all words, since the parser refuses a secret with a better message. Raises
-    CommandError if the text is empty.
+    `others` are further words on the command line. If `xpub` and `others` together look
+    like a secret, such as a seed phrase, returns all of these words: the parser refuses
+    a secret with a better message. Otherwise raises UsageError if there are any
+    `others`. Raises CommandError if the text is empty.
     """
     text = " ".join([xpub, *others])
     if others and not holds_secret(text):
@@ -90,9 +90,10 @@ def _read_standard_input() -> str:
 
 
 def _end_of_account(lines: Sequence[str]) -> int:
-    """Returns the number of lines that describe the account, at least 1.
+    """Returns the number of lines that describe the account.
 
-    The lines after them are answers to later prompts.
+    It is at least 1, unless there is no line. On standard input, answers to later
+    prompts may follow these lines.
     """
     end = len(lines)
     while end > 1 and _ANSWER.fullmatch(lines[end - 1].strip()):

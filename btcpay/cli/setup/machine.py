@@ -60,14 +60,15 @@ def make_user(name: str) -> pwd.struct_passwd:
 def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
     """Runs `work` with the rights of this user.
 
-    If `work` fails or returns a status other than 0 or None, this process exits with
-    that status.
+    - If this process runs as that user already, it runs `work` itself. An exception of
+      `work` is passed on.
+    - Otherwise only root can call this function. A forked child process gives up root's
+      rights for good, and runs `work`. So the files that `work` creates belong to the
+      user, and code that the user has hidden in a database gets only the user's rights.
+      The child fails if the user may not run this program.
 
-    If the user is not the user of this process, only root can call this function: a
-    forked child process gives up root's rights for good, and runs `work`. So the files
-    that `work` creates belong to the user, and code that the user has hidden in a
-    database gets only the user's rights. The child fails if the user may not run this
-    program.
+    If `work` returns a status other than 0 or None, or if the child fails, this process
+    exits with that status.
     """
     status = _status_of(user, work)
     if status:

@@ -13,16 +13,18 @@ CHANGE_LEFT_OUT = "the change branch, whose addresses are the wallet's own"
 def receiving_accounts(contents: Contents) -> list[Candidate]:
     """Returns the accounts in the text, each once, without their change branches.
 
-    If only the change branch of an account is in the text, it is returned too, unless
-    the file says that it is for change.
+    They are in the order of the text. If only the change branch of an account is in the
+    text, the branch is returned too, unless the file says that it is for change.
     """
     receiving: list[Candidate] = []
     known_accounts = set()
     known_branches = set()
+    # Receiving branches come first, so that each change branch finds its account known.
     for candidate in sorted(contents.candidates, key=_priority):
         account = _account_id(candidate)
         branch = (account, tuple(key.steps for key in candidate.descriptor.keys))
-        is_needless = account in known_accounts or candidate.is_internal
+        is_account_known = account in known_accounts
+        is_needless = is_account_known or candidate.is_internal
         if _is_change(candidate) and is_needless:
             contents.leave_out(CHANGE_LEFT_OUT)
         elif branch not in known_branches:

@@ -52,7 +52,7 @@ def _add(db: Database, merchant_id: int, about: str, now: datetime) -> None:
 
 
 def last_evening(now: datetime) -> date:
-    """Returns today from EVENING_AT on, and yesterday before that time.
+    """Returns the date of the last evening: today at EVENING_AT or later, else yesterday.
 
     `now` is in the shop's time zone.
     """

@@ -114,19 +114,21 @@ def _series_columns(
 
 
 def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
-    """Stores an open bill with its due time, its mails and its event. Returns its row."""
+    """Stores an open bill with its due time, its mails and its event. Returns the bill's row."""
     now_ms = to_ms(now)
-    at_ms = due_ms(now_ms, new.due_days, zone)
+    bill_due_ms = due_ms(now_ms, new.due_days, zone)
     new = replace(
         new,
         status=BillStatus.OPEN,
         paid="0",
         paid_ms=None,
         created_ms=now_ms,
-        due_ms=at_ms,
+        due_ms=bill_due_ms,
     )
     bill = db.get(queries.ADD, **as_dict(new))
-    send_later(db, bill, {"new": now_ms} | reminders_ms(now_ms, at_ms, zone))
+    mails_ms = {"new": now_ms} | reminders_ms(now_ms, bill_due_ms, zone)
+    send_later(db, bill, mails_ms)
+    # This loads the row again for the event. Nothing has changed it since ADD.
     return publish_resource(db, RESOURCE, bill.id, BillKind.CREATED, now)
 
 

@@ -11,7 +11,7 @@ from btcpay.parts.greenfield import queries
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.pages import languages
-from btcpay.web.pages.assets import cached_file
+from btcpay.web.pages.assets import file_response
 from btcpay.web.pages.render import Pages, path_to_root
 from btcpay.web.paths import add_path
 from btcpay.web.service import Service
@@ -27,7 +27,7 @@ def shop_pages(service: Service) -> Blueprint:
     add_path(
         blueprint,
         "/modal/btcpay.js",
-        lambda: cached_file(script, "text/javascript", for_ever=False),
+        lambda: file_response(script, "text/javascript", is_immutable=False),
         "modal",
     )
     for path in ("/invoice", "/i/<invoice_id>"):

@@ -32,8 +32,8 @@ class ListedSale(ListedInvoice):
     """An invoice in the list of sales.
 
     `payments` is the number of outputs that pay to the invoice, including unconfirmed
-    ones. For each part (optional plug-in) whose hook has a `sale_state`, there is one
-    more column with the state of this sale. The column's name is `sale_column(part)`.
+    ones. Each part (optional plug-in) whose hook has a `sale_state` adds a column with
+    the state that the part gives the sale. The column's name is `sale_column(part)`.
     """
 
     payments: int

@@ -29,10 +29,10 @@ class Session(sessions.Session):
 
 
 def _inbox() -> Any:
-    """Returns a subquery for the ids of things that need the merchant's attention.
+    """Returns a subquery for the ids of what needs the attention of a merchant.
 
-    They are invoices, and rows of parts (optional plug-ins). The merchant is that of the
-    outer query.
+    The merchant is the row of `Merchant` in the outer query. The ids are those of
+    invoices, and of rows of parts (optional plug-ins). UNION (`|`) drops duplicates.
     """
     ids: Any = Attention.select(Attention.invoice_id).where(
         Attention.merchant_id == Merchant.id

@@ -187,7 +187,7 @@ class Visit:
 
         Returns None if the text is empty or missing. A day after LAST_DAY is replaced by
         LAST_DAY, so that each day has a next day. Raises InvalidRequest if the text is no
-        day. If the text were ignored, a list would have more rows than requested.
+        day: a list that ignored it would have more rows than requested.
         """
         fields = self.query
         if request.method == "POST":

@@ -80,9 +80,10 @@ class PeerListener:
     def listen(self, is_wanted: bool) -> None:
         """Keeps the connections open, and requests transactions while `is_wanted` is True.
 
-        When `is_wanted` becomes True, the transactions that were announced before are
-        requested from `quorum` peers. Each further call requests them from `quorum` more
-        peers, in case the former peers do not send all of them.
+        Returns at once; call this method at short intervals. When `is_wanted` becomes
+        True, the call also requests the transactions that were announced before, from
+        `quorum` peers. Each later call requests them from `quorum` other peers, in case
+        the earlier peers do not send all of them, until each peer was asked.
         """
         now_s = time.monotonic()
         if now_s >= self._chooses_at_s:

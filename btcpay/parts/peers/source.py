@@ -57,7 +57,7 @@ class Peers(Pool[Peer]):
         for peer in self.all:
             peer.close()
 
-    def note(self, db: Database, settings: Settings, now: datetime) -> None:
+    def store_outcomes(self, db: Database, settings: Settings, now: datetime) -> None:
         """Bans peers that lied or never responded, and stores which peers responded.
 
         A peer is always banned if it lied, or if it used up its time without a response.

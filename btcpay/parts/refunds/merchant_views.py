@@ -37,7 +37,7 @@ MOST = 50  # the maximum number of refunds in each list on the page
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
-    """Returns the method, path and view function of each merchant's page about refunds."""
+    """Returns the merchant's pages about refunds: each with its method, path and view function."""
     return [
         ("GET", "/merchant/refunds", show),
         ("GET", "/merchant/refunds/pay-many", download),

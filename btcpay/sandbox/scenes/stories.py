@@ -89,10 +89,14 @@ class Actors:
             "address": self.address,
         }
 
-    def make(self, soon: str = "") -> None:
-        """Creates an invoice. If `soon` is not "", the invoice expires after `soon_s` seconds."""
+    def make(self, early: str = "") -> None:
+        """Creates an invoice.
+
+        If `early` is any text but "", the invoice expires early: after `self.soon_s`
+        seconds.
+        """
         expires_in_s = None
-        if soon:
+        if early:
             expires_in_s = self.soon_s
         self.invoice = self.shop.create(PRICE_USD, "Two bags of coffee", expires_in_s)
         self.stage.show(self.invoice)

@@ -43,18 +43,18 @@ class Asset:
     name: str
 
 
-def cached_file(
+def file_response(
     content: bytes | str,
     media_type: str,
-    for_ever: bool = True,
+    is_immutable: bool = True,
 ) -> Response:
-    """Returns a response with this content, which browsers cache for ever.
+    """Returns a response with the content of a file.
 
-    If `for_ever` is False, browsers do not cache it at all. `for_ever` must be False if
-    the content can change while its URL stays the same.
+    `is_immutable` says that the content stays the same as long as its URL does. If it is
+    True, browsers cache the content for ever; if it is False, they never cache it.
     """
     cache_control = "no-store"
-    if for_ever:
+    if is_immutable:
         cache_control = FOR_EVER
     headers = {"Cache-Control": cache_control}
     return Response(content, content_type=media_type, headers=headers)
