@@ -95,6 +95,7 @@ def test_whatever_names_the_home_names_a_file_or_a_page_of_it():
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_each_run_moves_every_place_and_leaves_nothing_of_the_old_home():
     texts = home.read_texts(PROJECT)
     old = (HOME, IMAGE)
@@ -113,6 +114,7 @@ def test_the_image_is_named_after_the_home(url, image):
     assert home.check_image(home.default_image(url)) == image
 
 
+@pytest.mark.slow
 def test_make_home_writes_the_files_and_a_refused_name_changes_none(clone):
     registry = "registry.example.net:5000/a/b-c"
     ended = make_home(clone, f"URL={FIRST[0]}/", f"IMAGE={registry}")

@@ -96,6 +96,7 @@ txs = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(txs, min_size=1, max_size=4), st.booleans())
 @settings(max_examples=150)
 def test_any_block_is_read_as_by_objects(some, has_coinbase):
@@ -119,6 +120,7 @@ def test_parts_are_counted_across_the_lengths_of_a_count(count):
 ACCOUNTED = {name: make for name, make in WORST.items() if "items" not in name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", ACCOUNTED.values(), ids=ACCOUNTED)
 def test_the_worst_block_takes_no_more_room_than_its_payments(make):
     raw = make()

@@ -99,6 +99,7 @@ def work(shop, keys):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_four_times_the_outputs_are_four_times_the_work(shop, shape):
     work(shop, SHAPES[shape](2))  # what is only done once is done

@@ -38,6 +38,7 @@ def test_files_of_pages_are_not_counted(shop):
     assert statuses(shop, f"/logo/{'0' * 64}", 3) == {404}
 
 
+@pytest.mark.slow
 def test_where_addresses_mean_nothing_a_stranger_closes_no_payers_page(open_shops):
     shop = open_shops(**ONION)
     invoice = shop.invoice()["id"]

@@ -106,6 +106,7 @@ OWN_WORDS = ("/description", "/invoice/description", "/last_four")
 LISTS = ("merchant list", "key list", "link list", "invoice list")
 
 
+@pytest.mark.slow
 def test_every_number_of_every_answer_is_a_number(till, tmp_path):
     found = {}
     for name, words in sorted(trips(till, tmp_path).items()):
@@ -127,6 +128,7 @@ def test_dollars_come_back_as_they_went_in(till):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "shown"),
     [

@@ -73,6 +73,7 @@ def test_each_request_has_one_line_that_says_what_and_whose(shop, tmp_path):
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.slow
 def test_everything_on_serve_is_json(shop, tmp_path, ticker):
     ticker.status = 500
     with Live(shop, tmp_path, by_command=True) as live:

@@ -164,6 +164,7 @@ def trial(case):
     }
 
 
+@pytest.mark.slow
 def test_an_alert_rings_when_it_should(tmp_path):
     file = tmp_path / "trials.yaml"
     trials = {

@@ -410,6 +410,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
 def test_a_mail_is_delivered_by_every_way_into_the_server(
     options, offices, monkeypatch

@@ -105,6 +105,7 @@ def addresses():
         ]
 
 
+@pytest.mark.slow
 def test_an_address_of_every_length_stays_whole_in_each_header():
     for address in addresses():
         lines, sent = raw(by=Sender("", address), to=address)
@@ -144,6 +145,7 @@ def roots():
     yield "https://straße.example/läden, und; mehr".replace(" ", "%20")
 
 
+@pytest.mark.slow
 def test_the_link_that_ends_mails_is_one_line_of_ascii_at_every_length_of_the_base_url():
 
     for root in roots():

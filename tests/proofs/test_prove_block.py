@@ -84,6 +84,7 @@ def test_every_transaction_of_a_block_of_this_size_is_proven(size):
         require_evidence(block, position)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", WORST.values(), ids=WORST)
 def test_the_worst_block_is_proven(make):
     raw = make()

@@ -122,6 +122,7 @@ def test_doctor_and_check_on_a_full_disk_tell_all_that_they_can_find_out(
         shop.service.db.close()
 
 
+@pytest.mark.slow
 def test_a_read_only_database_is_shown_and_refuses_orders_calmly(
     tmp_path, ticker, clock
 ):

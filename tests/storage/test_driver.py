@@ -20,6 +20,7 @@ print(psycopg.connect.__name__)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", FIRST)
 def test_no_program_loads_it_and_yet_it_can_be_imported(first):
     modules = [first, *sorted(set(COMMANDS.values()))]

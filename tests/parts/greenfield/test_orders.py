@@ -39,6 +39,7 @@ def row_of(greenfield, order):
     return greenfield.shop.service.db.get(invoices.WHOLE, id=order["id"])
 
 
+@pytest.mark.slow
 def test_a_list_of_the_largest_orders_leaves_the_worker_small(greenfield, tmp_path):
     def with_metadata(length):
         return {

@@ -145,6 +145,7 @@ def test_what_another_merchant_has_is_not_found_on_any_path(shop, browser):
     assert dump(shop) == before
 
 
+@pytest.mark.slow
 def test_no_list_or_search_shows_what_another_merchant_has(shop, browser):
     ids = belongings(shop, shop.add_merchant("other"), "Tea of the other")
     words = [*ids, "Tea of the other", "customer@example.com"]

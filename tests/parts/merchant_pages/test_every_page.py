@@ -90,6 +90,7 @@ def test_a_merchants_page_runs_at_most_five_statements_and_writes_nothing(browse
         )
 
 
+@pytest.mark.slow
 def test_a_page_is_there_in_every_language_and_has_one_heading(browser):
     for path in paths(browser):
         for language in LANGUAGES:
@@ -103,6 +104,7 @@ def test_a_page_is_there_in_every_language_and_has_one_heading(browser):
                 assert len(page.tags) < 3000
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_odd_texts_break_no_page_and_no_form(browser):
     """Anything in a parameter or a field is answered, and never by a failure of ours."""

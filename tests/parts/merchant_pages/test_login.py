@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from btcpay.merchants.sessions import new_login, sessions_of
 from btcpay.web import rate_limits
 from tests.support.merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
@@ -110,6 +112,7 @@ def test_all_others_and_links_that_wait_end_at_once_but_no_other_merchants(shop)
     assert "end-others" not in here.page("/sessions").attributes  # there is nobody else
 
 
+@pytest.mark.slow
 def test_where_addresses_mean_nothing_a_stranger_keeps_no_merchant_out(open_shops):
     client = open_shops(**ON, BLOCKTILL_VISITOR_ADDRESSES="off").client
     visits = (client.get("/merchant") for _ in range(rate_limits.VISITS.limit + 1))

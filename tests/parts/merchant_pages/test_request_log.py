@@ -212,6 +212,7 @@ def test_requests_wait_in_memory_while_another_process_writes(shop, log):
     assert [operations(shop, id) for id in ids] == [["early", "late"], ["early"]]
 
 
+@pytest.mark.slow
 def test_what_waits_in_memory_is_bounded_too(shop, log):
     with locked(shop):
         for turn in range(2):

@@ -126,6 +126,7 @@ def till(open_till, monkeypatch):
     return open_till(**OWN_EXPLORER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["p2wpkh", "p2wsh"])
 def test_the_first_run_begins_behind_the_used_addresses_of_the_account(till, form):
     shop = till.shop
@@ -149,6 +150,7 @@ def test_the_first_run_begins_behind_the_used_addresses_of_the_account(till, for
     assert shop.invoice()["deposit_address"] == addresses[0]
 
 
+@pytest.mark.slow
 def test_a_number_that_was_typed_is_moved_behind_the_used_addresses(till):
     descriptor = descriptor_of("p2wpkh")
     use(till, descriptor, [0, 40])

@@ -93,6 +93,7 @@ def of_lines(text):
     )
 
 
+@pytest.mark.slow
 def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, clock):
     chance = random.Random(24)
     payments = []

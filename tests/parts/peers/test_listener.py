@@ -280,6 +280,7 @@ def test_one_bad_peer_keeps_nothing_back_and_invents_nothing(open_peer, listen, 
     assert hearing.heard() == [transaction(2).txid]
 
 
+@pytest.mark.slow
 def test_a_flood_is_left_and_only_so_much_of_it_is_held(open_peer, listen, caplog):
     listener = listen(open_peer(BAD["flooding"])).listener
     most = messages.MAX_BYTES_BY_COMMAND["tx"]
