@@ -20,10 +20,12 @@ _AGAIN_S = 0.1
 def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[bool]:
     """Yields True if this process holds the lock for the task `name`, else False.
 
-    With `wait`, waits until the lock is free. The lock is a file lock (SQLite) or an
-    advisory lock (PostgreSQL), so it is released when its process ends. On PostgreSQL
-    it is also taken away from a frozen process, whose transaction is rolled back.
-    Raises DatabaseNotReady if the connection to PostgreSQL goes through a pooler.
+    If `wait` is True, waits until the lock is free. `url` is the database's URL.
+
+    The lock is a file lock (SQLite) or an advisory lock (PostgreSQL), so it is released
+    when its process ends. On PostgreSQL a frozen process also loses the lock, and its
+    transaction is rolled back. Raises DatabaseNotReady if the connection to PostgreSQL
+    goes through a pooler.
     """
     path = sqlite_path(url)
     if path:

@@ -28,9 +28,9 @@ def steps(folder: Path = STEPS) -> list[Path]:
 
 
 def statements(step: Path, is_server: bool) -> list[str]:
-    """Returns the SQL statements of a schema file, for PostgreSQL or for SQLite.
+    """Returns the SQL statements of the schema file `step`, without its comments.
 
-    Comments are left out.
+    They are for PostgreSQL if `is_server` is True, else for SQLite.
     """
     text = step.read_text(encoding="utf-8")
     if not is_server:

@@ -153,7 +153,7 @@ def refuse_missing(url: str) -> None:
 def refuse_version(current: int | None, place: str, needed: int = VERSION) -> None:
     """Raises DatabaseNotReady if the database's version is not `needed`.
 
-    `place` names the database, for the message.
+    `current` is the result of `version`. `place` names the database, for the message.
     """
     if current is None:
         raise DatabaseNotReady(f"{place} is empty: {REMEDY}")

@@ -68,7 +68,7 @@ def find_account_start(
     `skip` is the number of first addresses that the owner leaves out; None if the owner
     has named none. The search begins shortly before the first address that is not left
     out. If the look-up fails, `problem` of the result has the reason: the addresses
-    that were not looked up may be used.
+    that were not looked up may be used. `on_progress` is that of `AddressSearch.find`.
     """
     first_index = skip or 0
     start = max(0, first_index - LOOK_AHEAD)

@@ -20,10 +20,12 @@ def check_headers(
 ) -> list[Header]:
     """Parses and verifies consecutive headers.
 
-    `last` is the header before the first one, and `height` its height. Each header must
-    refer to the one before it and have the work that it claims. On a network with
-    difficulty rules its target must be the required one. Timestamps are not verified.
-    Raises ProofFailed if a header breaks one of these rules.
+    `last` is the header before the first one, and `height` the height of `last`.
+    `header_at` returns an earlier header of the chain by its height.
+
+    Each header must refer to the one before it and have the work that it claims. On a
+    network with difficulty rules its target must be the required one. Timestamps are
+    not verified. Raises ProofFailed if a header breaks one of these rules.
     """
     headers = []
     for raw in raws:

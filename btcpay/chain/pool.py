@@ -183,10 +183,11 @@ class Pool(Generic[Source]):
         """Stops requests to each source whose tip is far below `height`.
 
         Such a source lacks new payments, and reports confirmed payments as unconfirmed.
-        It gets requests again once it has shown a newer tip. `heights` has the heights
-        of the tips that sources have shown. A tip is far below `height` if it is more
-        than MAX_BLOCKS_BEHIND lower. A source that has shown no tip is treated the
-        same. All sources below `height` move to the end of the order.
+        A stopped source gets requests again once it has shown a newer tip.
+
+        `heights` has the heights of the tips that sources have shown. A tip is far below
+        `height` if it is more than MAX_BLOCKS_BEHIND lower. A source that has shown no
+        tip is stopped too. All sources below `height` move to the end of the order.
         """
         for entry in self._in_order():
             shown_height = heights.get(entry.source, -1)

@@ -25,10 +25,11 @@ GROUP = 20
 
 @dataclass
 class AddressSearch:
-    """A search from the index `start` on, which may end early.
+    """A search for used addresses of an account, from the index `start` on.
 
-    It is complete after `run` unused addresses in a row. `used` are the used indexes
-    found so far, ascending. Every index from `start` to `position` - 1 was looked up.
+    The search is complete after `run` unused addresses in a row, but it may end early.
+    `used` are the used indexes found so far, ascending. Every index from `start` to
+    `position` - 1 was looked up.
     """
 
     start: int
@@ -57,6 +58,9 @@ class AddressSearch:
         on_progress: Callable[["AddressSearch"], None] = lambda _search: None,
     ) -> None:
         """Looks up addresses, several at once, until enough in a row are unused.
+
+        `is_used` says whether the address at an index is used. `on_progress` is called
+        with this search after each group of GROUP addresses.
 
         Raises the ExplorerError of `is_used`. The search keeps its progress, so that
         `find` can be called again.

@@ -171,9 +171,10 @@ class BlockReader:
         fetches: Mapping[str, Future[FetchedBlock]],
         round_robin: bool,
     ) -> dict[str, Future[FetchedBlock]]:
-        """Returns a running fetch for each block, by hash.
+        """Returns a running fetch for each block, by the block's hash.
 
-        It is that of `fetches`, or a new one if `fetches` has none.
+        Fetches that `fetches` has already are reused; the others are started.
+        `round_robin` is that of `Pool.ask`.
         """
         running: dict[str, Future[FetchedBlock]] = {}
         for row in rows:
@@ -258,7 +259,7 @@ class BlockReader:
     def _prices(self, row: Block, are_needed: bool) -> Mapping[str, Decimal]:
         """Returns the prices of one bitcoin by currency.
 
-        They are empty if `are_needed` is False or the block is too old.
+        Returns {} if `are_needed` is False or the block is too old.
         """
         if not are_needed:
             return {}

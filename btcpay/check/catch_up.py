@@ -1,7 +1,7 @@
 """Reads headers and blocks up to the tip, and applies the rules that need only blocks.
 
 By these rules outputs with enough confirmations become payments, and unpaid invoices
-expire if no mempool can be queried. They also detect a chain that does not advance.
+expire if no mempool can be queried. Other rules detect a chain that does not advance.
 """
 
 import logging

@@ -109,7 +109,7 @@ def _is_resting(invoice: WatchedInvoice, now: datetime) -> bool:
     """True during the back-off after several failures in a row."""
     if invoice.failures < PATIENCE:
         return False
-    doublings = min(invoice.failures - PATIENCE, 6)
+    doublings = min(invoice.failures - PATIENCE, 6)  # 2**6 minutes are over an hour
     pause: timedelta = min(MINUTE * 2**doublings, HOUR)
     return now - invoice.failed_at < pause
 
@@ -155,7 +155,8 @@ def _look_for_page(
 ) -> DueLook | None:
     """Returns the look for the invoice's page; None if none is due.
 
-    Looks are due while the page is open, and one more after it was closed.
+    Looks are due while the page is open, and one more after it was closed. `is_own` is
+    True if the explorer is the operator's own.
     """
     expects_money = invoice.status == InvoiceStatus.OPEN and not invoice.is_covered
     was_opened = invoice.opened_at != NEVER
@@ -181,7 +182,8 @@ def _look_for_money(
 ) -> DueLook | None:
     """Returns the look for an unconfirmed output; None if there is none.
 
-    The output may be replaced or dropped, and further ones may arrive.
+    The output may be replaced or dropped, and further ones may arrive. `is_own` is True
+    if the explorer is the operator's own.
     """
     if invoice.came_at is None:
         return None

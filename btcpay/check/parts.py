@@ -74,7 +74,8 @@ def plan_block(
     """Stores which parts (optional plug-ins) must do work on the block.
 
     Call this in the database transaction that marks the block as read. Afterwards
-    `work_on_block` does the work.
+    `work_on_block` does the work. `part_matches` is the result of `part_matches_of` for
+    the block.
     """
     for part_match in part_matches:
         plan(db, Work(part_match.part, "block", height), now)
@@ -104,6 +105,8 @@ def work_on_block(
 
     The work of a part is left to a later run if the part could not say which data of
     the block it needs, or if it must first undo its changes from removed blocks.
+    `part_matches` is the result of `part_matches_of` for the block. `prices` are those
+    of one bitcoin, by currency.
     """
     by_part = hooks.by_part(hooks.Blocks)
     for part, matches in part_matches:

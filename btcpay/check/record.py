@@ -28,8 +28,8 @@ class RunRecord:
     1. A run that finds something new, or ends in another way than the run before, stores
        both its times and the totals.
     2. Any other run stores its times only if the stored values differ or are at least
-       `renew_after` old. Then it also stores the totals if an explorer has failed, or if
-       the totals were last stored TOTALS_AGAIN ago.
+       `renew_after` old. A run that stores its times also stores the totals if an
+       explorer has failed, or if the totals were last stored TOTALS_AGAIN ago.
 
     Totals that are not stored yet are lost if the process is killed.
     """

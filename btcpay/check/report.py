@@ -69,10 +69,10 @@ class Report:
 
     @property
     def ends_before(self) -> datetime | None:
-        """The time when the tip was requested, if every block up to that tip is read.
+        """The time before which an invoice's deadline must be, so that it may expire now.
 
-        Only invoices with an earlier deadline may expire now. Otherwise it is None, and
-        no invoice may expire.
+        This is the time when the tip was requested. None if a block up to that tip is
+        unread, or if the tip is not trusted: then no invoice may expire.
         """
         if self.is_caught_up:
             return self.tip_asked_at

@@ -41,6 +41,12 @@ def store_block(
     Everything is stored in one database transaction. Returns the ids of the invoices
     whose changes could not be stored. If there are any, the block is marked as unread
     again. Returns None if another run of the check has read the block meanwhile.
+
+    - `row`: the block's row.
+    - `fetched`: the block's contents.
+    - `part_matches`: the result of `part_matches_of` for this block.
+    - `prices`: the prices of one bitcoin by currency, for new payments.
+    - `report`: gets the changed statuses and the failures.
     """
     block = fetched.block
     with db.write():

@@ -17,6 +17,8 @@ PATIENCE_MS = 2 * 60_000
 def times_of(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
     """Returns the values that depend on the current time.
 
+    `is_payable` is True if the page asks for a payment. The values are:
+
     - `left_ms`: the time until the invoice expires; None if it never does.
     - `life_ms`: the time from its creation to its expiry; None if it never expires.
     - `countdown`: the minutes and seconds left, such as `4:59`, rounded up to a second.
@@ -55,8 +57,8 @@ def times_of(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
 def _ring_percent(snapshot: Snapshot, is_payable: bool, life_ms: int | None) -> int:
     """Returns how much of the ring is drawn, in percent.
 
-    `life_ms` is the time from the invoice's creation to its expiry; None if it never
-    expires.
+    `is_payable` is True if the page asks for a payment. `life_ms` is the time from the
+    invoice's creation to its expiry; None if it never expires.
     """
     if snapshot.state == CheckoutState.SEEN:
         confirmations = min(snapshot.confirmations, snapshot.confirmations_needed)

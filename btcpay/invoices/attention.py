@@ -61,7 +61,7 @@ def update_attention(
     now: datetime,
     news: Sequence[News] = (),
 ) -> str | None:
-    """Calls `update_attentions` for one invoice.
+    """Calls `update_attentions` for one invoice; `news` are what has happened to it.
 
     Returns the reason why the invoice needs attention; None if it needs none. Raises
     BadRow if a stored value is invalid.

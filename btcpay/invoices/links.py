@@ -88,11 +88,13 @@ def edit(
 ) -> None:
     """Changes a link's texts, its goal, and which fields (ASKS) its form has.
 
-    `fields` must have all values, also those that do not change. If it has no title,
-    description or goal, that of the link is removed. If it lacks a field of ASKS, the
-    link's form no longer has that field. If the exchange rate `price` is given, the
-    minimum, the maximum and the suggested amounts are changed too. If it is None, they
-    stay. A fixed amount, the currency and existing invoices always stay.
+    `fields` must have all values, also those that do not change. A title, description
+    or goal that `fields` lacks is removed from the link. A field of ASKS that `fields`
+    lacks is removed from the link's form.
+
+    If the exchange rate `price` is given, the minimum, the maximum and the suggested
+    amounts are changed too. If `price` is None, these amounts stay. A fixed amount, the
+    currency and existing invoices always stay.
 
     Raises CommandError for suggested amounts that do not fit the link, TooMuch for an
     amount above MAX_USD, and TooLittle for one below `dust_limit_sats`, the minimum

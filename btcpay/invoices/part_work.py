@@ -71,7 +71,8 @@ def plan(db: Database, work: Work, now: datetime) -> None:
 def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> bool:
     """Does stored work and removes it from the database, in one transaction.
 
-    Returns False if the work fails; it is then retried after a pause.
+    `do` does the work. Returns False if the work fails; it is then retried after a
+    pause.
 
     A failure is counted before the work begins, in case the process dies during the
     work. After the first such death the next run retries at once. After a second one,
@@ -102,7 +103,7 @@ def isolate(
 ) -> T:
     """Does a part's work inside the caller's transaction, and returns its result.
 
-    If the work fails, only its own changes are rolled back, the work is stored for a
+    `do` does the work. If it fails, only its own changes are rolled back, the work is stored for a
     retry, and `otherwise` is returned. The caller's transaction goes on.
     """
     try:

@@ -188,7 +188,8 @@ def verdict_on(
     """Returns whether these outputs pay the invoice, and how much is missing.
 
     Only outputs that are stored as payments count as received. Some outputs may have
-    vanished from the mempool. Raises BadRow if a stored value is invalid.
+    vanished from the mempool. `tip_height` is the height of the best chain; None if no
+    header is stored. Raises BadRow if a stored value is invalid.
     """
     return decide(
         invoice_of(row),

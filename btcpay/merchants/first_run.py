@@ -88,7 +88,9 @@ def make_first(
     already. Raises CommandError if the merchant cannot be created; the token then stays
     valid.
 
+    - `account` is the account whose addresses the shop's invoices get.
     - `fields` has the validated `name`, `currency`, `timezone` and `language`.
+    - `browser` is the User-Agent of the visitor's browser.
     - `password_scrypt` is the hash of the owner's password, if the visitor has entered
       the password before; else None.
     - `beginning` is the position in the account at which the shop's addresses begin.

@@ -70,8 +70,9 @@ def issue(
 ) -> IssuedKey:
     """Stores a new API key with the scope "read" or "write", and returns it.
 
-    A key of a shop plug-in also has a store id and permissions. `characters` are the
-    characters of the secret after its prefix; None means random ones.
+    `store_id` and `permissions` are those of a shop plug-in's key; None for any other
+    key. `characters` are the characters of the secret after its prefix; None means
+    random ones.
 
     `id` and `characters` may be derived from a form, so that a form that is sent twice
     makes only one key. If a key with this secret exists, nothing is stored, and the

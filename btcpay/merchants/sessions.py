@@ -76,9 +76,9 @@ def log_in(
 ) -> str | None:
     """Uses up a login link, opens a session, and returns the session's secret.
 
-    Returns None if the link is unknown, used or expired. `secret` is the link's secret.
-    `former` is the secret of the session that the browser had before; "" if it had
-    none. This call ends that session.
+    Returns None if the link is unknown, used or expired. `secret` is the link's secret,
+    and `browser` the User-Agent. `former` is the secret of the session that the browser
+    had before, which this call ends; "" if there is none.
     """
     with db.write():
         login = db.get_or_none(
@@ -103,9 +103,9 @@ def log_in_owner(
 ) -> str:
     """Opens a session for a visitor who entered the owner's password. Returns its secret.
 
-    The caller has checked the password. `password_scrypt` is the password's hash.
-    `former` is the secret of the session that the browser had before; "" if it had
-    none. This call ends that session.
+    The caller has checked the password. `password_scrypt` is the password's hash, and
+    `browser` the User-Agent. `former` is the secret of the session that the browser had
+    before, which this call ends; "" if there is none.
     """
     with db.write():
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))

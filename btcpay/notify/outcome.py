@@ -89,7 +89,10 @@ def note(
 ) -> StoredOutcome:
     """Stores the outcome of an attempt to send a delivery.
 
-    Stores nothing if another process has attempted the same delivery meanwhile.
+    Also stores whether the receiver works or fails. A receiver, unless it is a mailbox,
+    is disabled if it has failed for too long, or has said that it is gone. Stores
+    nothing if another process has attempted the same delivery meanwhile.
+
     `was_failing` is True if the receiver was failing before this attempt.
     """
     next_at = _next_attempt_at(receiver, row, answer, now)

@@ -21,11 +21,11 @@ class Block:
 class SeenOutput:
     """An output that pays the invoice's address.
 
-    It is proven to be in `block`. If `block` is None, a mempool shows it. `position` is
-    the index of its transaction in the block, 0 for the coinbase. `inputs` are the
-    outpoints that its transaction spends, as "txid:vout". They are empty if they are
-    too many to store. `feerate` is the transaction's fee rate in satoshis per 1,000
-    vbytes, as an explorer states it; None if it is unknown.
+    The output is proven to be in `block`. If `block` is None, a mempool shows the
+    output. `position` is the index of its transaction in the block, 0 for the coinbase.
+    `inputs` are the outpoints that its transaction spends, as "txid:vout"; empty if
+    they are too many to store. `feerate` is the transaction's fee rate in satoshis per
+    1,000 vbytes, as an explorer states it; None if it is unknown.
     """
 
     txid: str

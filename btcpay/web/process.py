@@ -36,8 +36,8 @@ def most_connections() -> int:
     """Returns how many connections this process may have at the same time.
 
     Each connection needs a file descriptor, and gunicorn's worker would crash if none
-    were free. So this function first raises the process's limit on open files as far as
-    the system permits. Then it computes the number of connections from that limit.
+    were free. So the result follows from the process's limit on open files, which this
+    function first raises as far as the system permits.
     """
     _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Some systems refuse even their own hard limit.

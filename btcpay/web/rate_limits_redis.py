@@ -112,7 +112,7 @@ class SharedWindows:
 
     def _try(self, call: Callable[[], T]) -> T | None:
         """Calls Redis. Returns None if the call fails, or if none may be made now."""
-        if self._away and not self._may_try():
+        if self._away and not self._claim_try():
             return None
         try:
             answer = call()
@@ -132,10 +132,10 @@ class SharedWindows:
             )
         return answer
 
-    def _may_try(self) -> bool:
-        """True if the pause after a failed call is over.
+    def _claim_try(self) -> bool:
+        """Returns True if the pause after a failed call is over, and begins the next pause.
 
-        Then the next pause begins, so that only one thread gets True.
+        So only one thread gets True after each pause.
         """
         with self._lock:
             now_s = self._monotonic_s()

@@ -151,8 +151,9 @@ def add_mailbox(
     """Adds a mail receiver unless it exists already, and returns its id.
 
     The id is made of `name` and the merchant's id. The receiver gets events of these
-    `kinds`. Mails without an event, such as the daily one in the evening, are queued
-    elsewhere.
+    `kinds`, by the transport `transport`. Mails without an event, such as the daily one
+    in the evening, are queued elsewhere. `at_ms` is the time of the receiver's creation,
+    in Unix milliseconds.
     """
     id = mail_id(name, merchant_id)
     db.run(

@@ -157,7 +157,8 @@ def new_login(
 ) -> str:
     """Stores a new login link, and returns its secret.
 
-    The link opens one session of this merchant, and expires after ten minutes.
+    The link opens one session of this merchant, and expires after ten minutes. If
+    `till_only` is True, the session can use only the till.
     """
     secret = random_base62(ID_CHARACTERS)
     with db.write():

@@ -70,7 +70,11 @@ def search_history(explorer: Endpoint, address: str, script: bytes) -> Mempool:
 
 
 def lacks_mempool(quota: Quota | None, name: str) -> bool:
-    """True if the explorer lacked `/txs/mempool` when asked within REMEMBERED_FOR."""
+    """True if the explorer lacked `/txs/mempool` when asked within REMEMBERED_FOR.
+
+    `name` is the explorer's `endpoint_name`. Without a quota nothing was stored, and the
+    result is False.
+    """
     if quota is None:
         return False
     row = quota.db.get_or_none(sources.WITHOUT_MEMPOOL, root=name)

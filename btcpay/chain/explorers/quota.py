@@ -53,9 +53,10 @@ def endpoint_name(url: str) -> str:
 class Reserve:
     """Calls that a process has counted in advance, at most `most` to each explorer.
 
-    So the process need not write to the database before each call. It counts one call
-    at first, and then each time twice as many as the time before. Calls that are left
-    when the process ends stay counted as used. Thread-safe.
+    With a reserve the process need not write to the database before each call. The
+    process first counts one call in advance, and then each time twice as many as the
+    time before. Calls that are left when the process ends stay counted as used.
+    Explorers are named by their `endpoint_name`. Thread-safe.
     """
 
     def __init__(self, most: int = 0) -> None:
@@ -93,7 +94,10 @@ class Reserve:
 
 @dataclass(frozen=True)
 class Quota:
-    """A limit of `per_hour` calls to each explorer, over all processes. Thread-safe."""
+    """A limit of `per_hour` calls to each explorer, over all processes. Thread-safe.
+
+    Explorers are named by their `endpoint_name`.
+    """
 
     db: Database
     per_hour: int
@@ -181,13 +185,13 @@ class Quota:
         """Records that an explorer refused a call, and starts its back-off.
 
         The back-off is zero after the first refusal in a row and about a minute after
-        the second. Then it doubles with each refusal. It is at least `retry_after_s`,
-        the time that the explorer demanded, and at most an hour.
+        the second, and doubles with each further one. But it is at least
+        `retry_after_s`, the time that the explorer demanded, and at most an hour.
         """
         rest = timedelta()
         row = self.db.get_or_none(sources.REFUSAL, root=name)
         if row and row.refusals:
-            doublings = min(row.refusals - 1, 10)
+            doublings = min(row.refusals - 1, 10)  # enough to exceed LONGEST_REST
             rest = FIRST_REST * 2**doublings
         # Jitter prevents that shops which were refused together retry together.
         rest = rest * random.uniform(0.8, 1.2)

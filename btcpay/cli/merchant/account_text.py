@@ -106,9 +106,12 @@ def choose_account(
 ) -> tuple[WalletText, WalletAccount]:
     """Parses a wallet's text. Returns its contents and the account that the user chooses.
 
-    `choose` names the account if the text has several. If `choose` is None, lists the
-    accounts, and prompts the user if `asks` is True. Raises CommandError if the text
-    has no account, or if no account is chosen.
+    - `script`: the script type for keys whose script type the text does not give; None if
+      the user has named none.
+    - `choose`: the name of the account, if the text has several. If it is None, lists the
+      accounts, and prompts the user if `asks` is True.
+
+    Raises CommandError if the text has no account, or if no account is chosen.
     """
     wallet_text = read_wallet_text(text, network, script)
     if choose is None and len(wallet_text.accounts) > 1:

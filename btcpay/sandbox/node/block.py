@@ -128,7 +128,7 @@ def subsidy_sats(height: int) -> int:
 
     On regtest, they are halved every 150 blocks.
     """
-    halvings = min(height // HALVING_BLOCKS, 63)
+    halvings = min(height // HALVING_BLOCKS, 63)  # after 63 nothing is left
     return FIRST_SUBSIDY_SATS >> halvings
 
 

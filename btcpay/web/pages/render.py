@@ -131,7 +131,11 @@ class Pages:
         error: Exception,
         brand: merchants.BrandOnPages | None = None,
     ) -> Response:
-        """Returns the response to an error: a page, or JSON on paths in _JSON_PATHS."""
+        """Returns the response to an error: a page, or JSON on paths in _JSON_PATHS.
+
+        `brand` is the branding of the merchant whose page this is; None for a page of no
+        merchant.
+        """
         api_error = as_api_error(error)
         response = error_response(api_error)
         if request.path.endswith(_JSON_PATHS):

@@ -84,7 +84,10 @@ def pages(
 
 
 def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
-    """Returns the columns to order the model's rows by: the creation time, then `seq`."""
+    """Returns the columns to order the model's rows by: the creation time, then `seq`.
+
+    Both are descending if `newest_first` is True, else ascending.
+    """
     if newest_first:
         return [model.created_ms.desc(), model.seq.desc()]
     return [model.created_ms.asc(), model.seq.asc()]

@@ -142,9 +142,9 @@ def _steps_around(db: Database, changed: Mapping[_Place, bool]) -> dict[_Place, 
 
 
 def _gap(place: _Place, step: int | None) -> Values:
-    """Returns the parameters of `_SET`. Those of `_AROUND` are among them.
+    """Returns the parameters of `_SET`, which include those of `_AROUND`.
 
-    `step` is None for an unpaid address.
+    `step` is the gap before the address; None for an unpaid address.
     """
     return {
         "merchant_id": place.merchant_id,
