@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
+import urllib3
 
-from btcpay.bitcoin.tx import Outpoint, Tx, TxOut, parse_tx
+from btcpay.bitcoin.tx import NULL_TXID, Outpoint, Tx, TxOut, parse_tx
 from btcpay.sandbox.node.block import Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import address_of, script_of
 from tests.support.paths import TESTS
@@ -117,8 +117,8 @@ class BitcoinNode:
             pytest.skip(reason)
         self.lock = threading.RLock()
         self._offset_s = 0
-        self._session = requests.Session()
-        self._session.trust_env = False
+        self._chain: list[Block] = []
+        self._heights: dict[str, int] = {}  # by hash, of the blocks of _chain
         self._process = subprocess.Popen(
             ["node", "launch.js"],
             cwd=FOLDER,
@@ -131,7 +131,7 @@ class BitcoinNode:
             self.stop()
             raise NodeError(f"the node ended with {self._process.returncode}")
         places = json.loads(ready)
-        self.url = places["url"]
+        self._http = urllib3.connection_from_url(places["url"], timeout=RPC_TIMEOUT_S)
         self.place = places["peer"]
 
     @cached_property
@@ -146,7 +146,6 @@ class BitcoinNode:
 
     def stop(self) -> None:
         """Ends the process; harmless when it has ended."""
-        self._session.close()
         self._process.stdin.close()
         try:
             self._process.wait(60)
@@ -159,9 +158,7 @@ class BitcoinNode:
         """One JSON-RPC call. Raises NodeError."""
         call = {"id": 1, "method": method, "params": params}
         with self.lock:
-            answer = self._session.post(
-                self.url, json=call, timeout=RPC_TIMEOUT_S
-            ).json()
+            answer = self._http.request("POST", "/", json=call, retries=False).json()
         if answer.get("error"):
             raise NodeError(f"{method}: {answer['error']['message']}")
         return answer["result"]
@@ -251,8 +248,25 @@ class BitcoinNode:
         ]
 
     def tip(self) -> tuple[int, str]:
+        """The height and the hash of the best chain's last block."""
+        chain = self.chain()
+        return len(chain) - 1, chain[-1].hash
+
+    def chain(self) -> list[Block]:
+        """The best chain by height, from the genesis block on; only new blocks are fetched."""
         with self.lock:
-            return self.rpc("getblockcount"), self.rpc("getbestblockhash")
+            newer: list[Block] = []
+            block_hash = self.rpc("getbestblockhash")
+            while block_hash not in self._heights and block_hash != NULL_TXID:
+                newer.append(self.block(block_hash))
+                block_hash = newer[-1].previous
+            common = self._heights.get(block_hash, -1) + 1
+            for gone in self._chain[common:]:
+                del self._heights[gone.hash]
+            self._chain[common:] = reversed(newer)
+            for height, block in enumerate(self._chain[common:], common):
+                self._heights[block.hash] = height
+            return list(self._chain)
 
     def block(self, block_hash: str) -> Block:
         """A block of any branch, parsed. Raises NodeError."""
@@ -276,14 +290,11 @@ class BitcoinNode:
            mempool is emptied before and filled again.
         """
         with self.lock:
-            height = self.rpc("getblockcount")
-            hashes = [
-                self.rpc("getblockhash", h) for h in range(height - depth, height + 1)
-            ]
-            lost = [tx for each in hashes[1:] for tx in self.block(each).txs[1:]]
+            fork, *gone = self.chain()[-depth - 1 :]
+            lost = [tx for block in gone for tx in block.txs[1:]]
             waiting = self._empty_mempool()
             try:
-                branch = [self._mine_by_hand(hashes[0], instead)]
+                branch = [self._mine_by_hand(fork.hash, instead)]
                 while len(branch) <= depth:
                     branch.append(self._mine_by_hand(branch[-1], ()))
                 assert self.rpc("getbestblockhash") == branch[-1]

@@ -10,7 +10,6 @@ from typing import Any
 from btcpay.bitcoin.tx import Tx
 from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.key import Key
 from storage.queries import invoices
@@ -32,27 +31,12 @@ class NodeEsplora(Serving):
     def __init__(self, node: BitcoinNode) -> None:
         super().__init__()
         self.node = node
-        self._chain: list[Block] = []
 
     def answer(self, request: BaseHTTPRequestHandler) -> Reply:
         path = request.path.partition("?")[0]
         with self.node.lock:
-            blocks = dict(enumerate(self._read_chain()))
+            blocks = dict(enumerate(self.node.chain()))
             return of_blocks(blocks, len(blocks) - 1, path) or self._of_address(path)
-
-    def _read_chain(self) -> list[Block]:
-        """The best chain, of which only what is new is fetched."""
-        height, block_hash = self.node.tip()
-        del self._chain[height + 1 :]
-        newer: list[Block] = []
-        while height >= 0 and [b.hash for b in self._chain[height : height + 1]] != [
-            block_hash
-        ]:
-            newer.insert(0, self.node.block(block_hash))
-            block_hash = newer[0].previous
-            height = height - 1
-        self._chain[height + 1 :] = newer
-        return self._chain
 
     def _of_address(self, path: str) -> Reply:
         """The transactions of an address, newest first, those that wait before the others."""

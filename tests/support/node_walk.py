@@ -177,16 +177,17 @@ class Walk:
         depth = self.dice.choice(
             [1, 2, 3, *self.dice.choices(range(4, DEEPEST + 1), k=2)]
         )
-        height, _ = self.node.tip()
+        chain = self.node.chain()
+        fork = len(chain) - 1 - depth
         instead: list[Tx] = []
-        for each in range(height - depth + 1, height + 1):
-            for tx in self.node.block(self.node.rpc("getblockhash", each)).txs[1:]:
+        for block in chain[fork + 1 :]:
+            for tx in block.txs[1:]:
                 match self.dice.choice(["waits", "again", "otherwise", "otherwise"]):
                     case "again":
                         instead.append(tx)
                     case "otherwise":
                         instead += self._otherwise(tx.txid)
-        raws = [tx.raw for tx in possible(self.node, instead, height - depth)]
+        raws = [tx.raw for tx in possible(self.node, instead, fork)]
         try:
             self.node.reorganise(depth, instead=raws)
         except ChangeRefused as error:  # the node would be left between two branches
@@ -262,6 +263,7 @@ class Walk:
         """What the node's index says of an invoice's address, and so is in time."""
         confirmed = Confirmed()
         waiting = Waiting()
+        chain = self.node.chain()
         history = self.node.history(order.script)
         spends = {
             tuple(spent.outpoint): height
@@ -276,12 +278,10 @@ class Walk:
                 if output.script == order.script and height < 0:
                     waiting[outpoint] = sats
                 elif output.script == order.script:
-                    header = self.node.rpc(
-                        "getblockheader", self.node.rpc("getblockhash", height)
-                    )
-                    of_block = (height, header["hash"], tx.is_coinbase)
+                    block = chain[height]
+                    of_block = (height, block.hash, tx.is_coinbase)
                     confirmed[outpoint] = Where(sats, *of_block, spends.get(outpoint))
-                    if order.has_time_at(header["time"]):
+                    if order.has_time_at(block.time):
                         order.in_time.add(outpoint)
         if order.has_time_at(self.now.timestamp()):
             order.in_time |= confirmed.keys() | (

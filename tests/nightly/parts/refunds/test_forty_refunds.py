@@ -86,11 +86,8 @@ class Sending:
 
     def chain(self):
         """The node's best chain from the first refund on: height, place and transaction."""
-        heights = range(min(self.above.values()) + 1, self.node.tip()[0] + 1)
-        blocks = (
-            (each, self.node.block(self.node.rpc("getblockhash", each)))
-            for each in heights
-        )
+        first = min(self.above.values()) + 1
+        blocks = enumerate(self.node.chain()[first:], first)
         return [
             (height, n, tx) for height, one in blocks for n, tx in enumerate(one.txs)
         ]
@@ -110,8 +107,11 @@ class Sending:
     def send(self):
         """One to four in one transaction, for which nothing waits; wrong ones a satoshi short."""
         sent = {row.id for row in self.rows() if row.status == "sent"}
+        waiting = self._waiting_scripts()
         left = [
-            one for one in self.right if one.id not in sent and not self._waits(one)
+            one
+            for one in self.right
+            if one.id not in sent and self.script_of(one) not in waiting
         ]
         for refund in self.dice.sample(self.wrong, 1):
             left += [refund] if self.dice.random() < 0.3 else []
@@ -124,10 +124,12 @@ class Sending:
             self.pay(parts)
         return bool(parts)
 
-    def _waits(self, refund):
-        return any(
-            height < 0 for _, height in self.node.history(self.script_of(refund))
-        )
+    def _waiting_scripts(self):
+        return {
+            output.script
+            for txid in self.node.mempool()
+            for output in self.node.transaction(txid).outputs
+        }
 
     def bump(self):
         """A fee is raised: another transaction with the same outputs takes the place of one."""
@@ -155,13 +157,13 @@ class Sending:
     def reorganise(self):
         """Up to five blocks; a part of what they had is spent otherwise, and never comes back."""
         depth = self.dice.randint(1, 5)
-        top = self.node.tip()[0]
+        chain = self.node.chain()
         instead = []
-        fork = top - depth
+        fork = len(chain) - 1 - depth
         if fork < min(self.above.values()):
             return False
-        for height in range(fork + 1, top + 1):
-            for tx in self.node.block(self.node.rpc("getblockhash", height)).txs[1:]:
+        for block in chain[fork + 1 :]:
+            for tx in block.txs[1:]:
                 coins = self.node.spent_by(tx.txid)
                 own = all(
                     coin.output.script in self.node.wallet.scripts for coin in coins
@@ -213,7 +215,7 @@ class Sending:
         kept = self.till.shop.service.db.get(queries.DOCUMENT, txid=row.tx_hash)
         proven = check_document(json.loads(kept.document) | {"script": row.script})
         assert proven.txid == row.tx_hash
-        assert proven.block_hash == self.node.rpc("getblockhash", row.sent_height)
+        assert proven.block_hash == self.node.chain()[row.sent_height].hash
         assert proven.amounts_sats[row.vout] == refund.amount_sats
 
 
