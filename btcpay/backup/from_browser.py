@@ -40,7 +40,8 @@ def examine(
     If the backup is refused, the report says why. Removes the uploaded file, and keeps an
     examined copy of an accepted backup. The copy lacks the commands that receive events:
     they would run with the rights of the service, which the person in the browser may not
-    have.
+    have. `skip` is the number of addresses that each address counter leaves out after the
+    last used one.
     """
     try:
         report = _examine(pending, settings, skip, clock)

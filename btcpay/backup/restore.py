@@ -65,8 +65,9 @@ def restore(
        and newer revocations of API keys. Saves the contents of the database in another
        file, then replaces them with the copy in one database transaction.
 
-    Raises CommandError if the backup is invalid, if the chain cannot be searched, or if
-    the database is in use.
+    `skip` is the number of addresses that each counter leaves out after the last used
+    one. Raises CommandError if the backup is invalid, if the chain cannot be searched,
+    or if the database is in use.
     """
     _require(file)
     refuse_own(path, file)
@@ -103,8 +104,9 @@ def carry_over(
 
     Migrates a temporary copy of the backup to the present schema. Searches the chain
     for used addresses, asks the owner to confirm (`agree`), and advances the copy's
-    address counters. Then copies all rows. Raises CommandError if the backup is invalid,
-    if the chain cannot be searched, or if the PostgreSQL database is not empty.
+    address counters. Then copies all rows. `skip` is the number of addresses that each
+    counter leaves out after the last used one. Raises CommandError if the backup is
+    invalid, if the chain cannot be searched, or if the PostgreSQL database is not empty.
     """
     _require(file)
     if not into_empty.is_sqlite(file):
@@ -137,8 +139,9 @@ def move_counters(
     """Advances the address counters of the database in use, after a pg_restore.
 
     Asks the owner to confirm (`agree`). Derives all addresses again and compares them.
-    Raises CommandError if an address does not belong to its account, or if the chain
-    cannot be searched.
+    `skip` is the number of addresses that each counter leaves out after the last used
+    one. Raises CommandError if an address does not belong to its account, or if the
+    chain cannot be searched.
     """
     moves = plan(db, settings, skip, clock, counters={}, is_copy=False)
     lost_names: list[str] = []
@@ -162,7 +165,8 @@ def prepare(
 
     Migrates the copy, checks its addresses, asks the owner to confirm (`agree`), and
     advances its address counters. No counter becomes lower than in the `present`
-    database. Releases the idempotency keys of requests that had not ended. Raises
+    database. Releases the idempotency keys of requests that had not ended. `skip` is the
+    number of addresses that each counter leaves out after the last used one. Raises
     CommandError if the backup is invalid, or if the chain cannot be searched.
     """
     url = f"sqlite:///{new}"

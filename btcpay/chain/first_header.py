@@ -126,8 +126,9 @@ def _ask_claims(
 ) -> Answers[BlockSource, _Claim]:
     """Returns the claim of each source, and the errors of the sources that failed.
 
-    If the sources' clocks show that ours is ahead, each source is asked once more, for
-    a header one day older than their time. Raises ExplorerError if all sources failed.
+    `created_ms` is that of `keep_first_header`. If the sources' clocks show that ours is
+    ahead, each source is asked once more, for a header one day older than their time.
+    Raises ExplorerError if all sources failed.
     """
 
     def ask(at: datetime) -> Answers[BlockSource, _Claim]:

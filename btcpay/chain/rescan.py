@@ -117,7 +117,7 @@ def _newer_headers(
 ) -> list[Header]:
     """Returns the headers of the blocks to read, from the chain with the most work.
 
-    Raises ExplorerError.
+    `is_copy` is that of `scripts_paid_since`. Raises ExplorerError.
     """
     network = settings.network
     created_ms = min(row.created_ms for row in db.rows(merchants.ALL))
@@ -146,8 +146,11 @@ def _newer_headers(
 def _last_certain_block(db: Database, created_ms: int, is_copy: bool) -> Block:
     """Returns the stored block after which blocks must be read.
 
-    It is BELOW blocks under the last block that was certainly read, so that a
-    reorganisation does no harm, or the first stored block if that is higher.
+    That block is BELOW blocks under the last block that was certainly read, so that a
+    reorganisation does no harm, or the first stored block if that is higher. If
+    `is_copy` is True, the newest stored block was certainly read. If not, only blocks
+    that are older than the newest invoice by BEFORE or more count as certainly read;
+    `created_ms` is used in place of that invoice's time if there is no invoice.
     """
     if is_copy:
         last = db.get_or_none(blocks.TOP)

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from btcpay.check.report import Report
 from btcpay.check.settlements import Settlement, history_of, news_of, settle_scans
-from btcpay.check.store import add_payments, store_outputs
+from btcpay.check.store import add_payments, store_outputs_and_proofs
 from btcpay.invoices.attention import update_attentions
 from btcpay.invoices.history import End, finish
 from btcpay.notify.publish import News
@@ -113,7 +113,7 @@ def apply(
         balances.lock(db, *(row.merchant_id for row in rows))
         settlements = settle_scans(db, settings, scans, now)
         with balances.update_balances(db, scans, bounded=has_mempool_data):
-            store_outputs(db, settlements)
+            store_outputs_and_proofs(db, settlements)
             new_payments = add_payments(db, settlements, now)
         payments = group_by(new_payments, lambda payment: payment.address_invoice_id)
         _record_history(db, settlements, payments, now)

@@ -98,7 +98,7 @@ class Checker(CatchUp):
         return looks.ids
 
     def _hear(self, hear: Callable[[Report], None], report: Report) -> None:
-        """Applies announced transactions.
+        """Applies announced transactions by a call of `hear`.
 
         They are not verified, so lack of memory for them does not end the run.
         """

@@ -19,10 +19,10 @@ from storage.queries import blocks, merchants, payments
 from storage.queries.totals import days
 
 
-def store_outputs(db: Database, settlements: Sequence[Settlement]) -> None:
-    """Stores changed outputs and new proofs, and deletes the outputs to forget.
+def store_outputs_and_proofs(db: Database, settlements: Sequence[Settlement]) -> None:
+    """Stores changed outputs and new proofs.
 
-    These are the outputs in `forgotten` of each `Outcome`.
+    Also deletes the outputs in `forgotten` of each `Outcome`.
     """
     changed_outputs: list[Values] = []
     forgotten_outputs: list[Values] = []
@@ -217,6 +217,7 @@ def _missing_headers(
     """Returns the headers that each proof lacks, by the proof's invoice id and txid."""
     missing: dict[tuple[str, str], _NextHeaders] = {}
     for settlement, receipt in receipts:
+        # The stored proof already has the header of the payment's block.
         header_count = settlement.rules.confirmations - 1
         if header_count > 0:
             key = (settlement.row.id, receipt.txid)

@@ -26,8 +26,11 @@ PROOF = (
 def proofs_of(service: Service, snapshot: Snapshot) -> list[dict[str, Any]]:
     """Returns the proofs of the oldest payments of a paid invoice, at most MAX_SHOWN.
 
-    Each has `amount_sats`, the `height` and hash (`block`) of its block, and the public
-    members of the proof (`document`).
+    Each has these members:
+
+    - `amount_sats`: the amount of the payment.
+    - `height` and `block`: the height and the hash of the payment's block.
+    - `document`: the public members of the proof.
 
     Raises NotFound if the invoice is not paid, or if no payment has a proof.
     """

@@ -93,8 +93,9 @@ class LinkViews:
         refusal: LinkRefused | None = None,
         texts: Mapping[str, str] | None = None,
     ) -> Response:
-        """Shows the page of a payment link, with the reason why its form was refused.
+        """Shows the page of a payment link.
 
+        `refusal` is the reason why the page's form was refused; None if it was not.
         `texts` are the texts with which the form is filled in.
         """
         brand = self.pages.brand(link.merchant_id)

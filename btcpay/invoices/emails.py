@@ -87,8 +87,8 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
 def _erase(db: Database, invoice_id: str, before_ms: int) -> int:
     """Erases the e-mail address of one invoice that ended before `before_ms`.
 
-    Returns the number of erased addresses: 1, or 0 if the invoice was reopened, or if
-    another process erased the address.
+    Returns the number of erased addresses. It is 1 unless the invoice was reopened or
+    another process has erased the address; then it is 0.
     """
     with db.write():
         erased_count = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before_ms)

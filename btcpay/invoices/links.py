@@ -136,7 +136,8 @@ def _amount_columns(
 ) -> Any:
     """Returns the columns of the link's amounts, each also in dollars.
 
-    Raises TooLittle for an amount that a wallet cannot send, and TooMuch for an amount
+    The amounts in `fields` are in the currency of `price`; in dollars if `price` is
+    None. Raises TooLittle for an amount that a wallet cannot send, and TooMuch for an amount
     above MAX_USD.
     """
     amounts: dict[str, Decimal | None] = {

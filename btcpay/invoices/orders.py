@@ -51,9 +51,9 @@ def order_of(
 ) -> Order:
     """Returns an order from a validated body of create-invoice, or from a form's fields.
 
-    `currency` is that of a form's amount; None for a body of create-invoice. A form may
-    have further columns of the invoice in `body`. The other parameters are fields of
-    Order, which explains them.
+    `currency` is that of the field `amount` in `body`; None if `body` has the field
+    `amount_usd` instead, as for create-invoice. A form may have further columns of the
+    invoice in `body`. The other parameters are fields of Order, which explains them.
 
     Raises CommandError for a reference or a return_url that pages must not show. If a
     person has entered the values (`high` is given), also raises CommandError for a

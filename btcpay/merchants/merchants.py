@@ -160,7 +160,7 @@ def set_mail(
 ) -> MerchantMail:
     """Changes a merchant's mail settings, and returns the whole row.
 
-    `change` has the new values of columns. If it is empty, nothing is stored.
+    `change` has the new values of columns. If `change` is empty, nothing is stored.
     """
     with db.write():
         balances.lock(db, merchant_id)  # the row may not exist yet

@@ -14,10 +14,15 @@ TAKEN_BACK = "refund undone"
 class Happening:
     """An event in an invoice's history that can require attention.
 
-    `kind` is "payment", "undone" (a reorganisation undid a payment), "paid", "expired",
-    one of LAST_WORDS, SENT_BACK, SENT_AGAIN (refunds) or TAKEN_BACK (a reorganisation
-    undid a refund). `txid` is a payment's transaction id, or the outpoint of a refund.
-    `amount_sats` is set for refunds only.
+    The `kind` is one of these:
+
+    - of a payment: "payment", or "undone" if a reorganisation undid the payment
+    - of the invoice's status: "paid", "expired", or one of LAST_WORDS
+    - of a refund: SENT_BACK, SENT_AGAIN, or TAKEN_BACK if a reorganisation undid the
+      refund
+
+    `txid` is a payment's transaction id, or the outpoint of a refund. `amount_sats` is
+    set for refunds only.
     """
 
     kind: str

@@ -72,10 +72,12 @@ class Endpoint:
     ) -> T:
         """Sends a GET request, and returns the parsed response.
 
-        `is_look` marks a look-up of an address. Its time does not count towards
-        MOST_CHAIN_S, since a restore makes hundreds of look-ups. Raises SourceExcluded
-        if `exclusion_reason` is set, BudgetSpent if no calls or no time are left,
-        another FetchError if the request fails, or an error of `response.parse`.
+        `is_look` is True for a look-up of an address. The time of a look-up does not
+        count towards MOST_CHAIN_S, since a restore makes hundreds of look-ups.
+
+        Raises SourceExcluded if `exclusion_reason` is set, BudgetSpent if no calls or no
+        time are left, and another FetchError if the request fails. Also raises the
+        errors of `response.parse`.
         """
         if self.exclusion_reason:
             raise SourceExcluded(self.exclusion_reason)
@@ -103,8 +105,8 @@ class Endpoint:
     def _seconds_left(self, is_look: bool) -> float:
         """Returns the time that requests have left in this run.
 
-        Requests other than look-ups have at most MOST_CHAIN_S together. Raises
-        BudgetSpent if no time is left.
+        Requests other than look-ups of addresses (`is_look`) have at most MOST_CHAIN_S
+        together. Raises BudgetSpent if no time is left.
         """
         left_s = self.until_s - time.monotonic()
         if not is_look:

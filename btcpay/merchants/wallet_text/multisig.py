@@ -1,7 +1,7 @@
 """Builds the descriptor of a multisig account from a file in another form.
 
-The forms are the setup file of Coldcard, BlueWallet, Sparrow and others, BTCPay
-Server's derivation scheme, and wallet policies (BIP388).
+There are three forms: the setup file that Coldcard, BlueWallet and other wallets write,
+the derivation scheme of BTCPay Server, and wallet policies (BIP388).
 """
 
 import re
@@ -190,6 +190,7 @@ def _keys_of_setup_file(text: str) -> list[WalletKey]:
 def has_scheme(text: str) -> bool:
     """True if the text contains a derivation scheme of BTCPay Server, such as xpub...-[p2sh]."""
     for match in KEY.finditer(text):
+        # 8 characters are enough for the threshold before the key, such as "15-of-".
         before = text[max(0, match.start() - 8) : match.start()]
         if _SCHEME_FLAG.match(text, match.end()) or _SCHEME_THRESHOLD.search(before):
             return True

@@ -61,8 +61,8 @@ def tax_lines(tax: Tax | None, language: str) -> list[str]:
 def business_lines(brand: merchants.BrandOnPages, language: str) -> list[str]:
     """Returns the lines at the end of a receipt that say who the seller is.
 
-    They have the seller's name and address, tax number, and contact. What the merchant
-    has not set is left out; the name is left out without an address.
+    They have the seller's name and address, the tax number, and the contact. What the
+    merchant has not set is left out; the name is left out without an address.
     """
     gettext = catalog(language).gettext
     lines = []

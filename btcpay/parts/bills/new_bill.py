@@ -23,7 +23,7 @@ def show_form(
     problem: str = "",
     field_errors: dict[str, str] | None = None,
 ) -> Response:
-    """Returns the page with the form for a new bill.
+    """Returns the page with the form for a new bill, with the HTTP status `status`.
 
     `field_errors` has an error message for each invalid field, by the field's name.
     `problem` is an error message that is about no single field; "" if there is none.

@@ -34,7 +34,7 @@ ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice", "olde
 
 
 def show(visit: Visit, status: int = 200, error: str = "") -> Response:
-    """Shows the invoices that need attention.
+    """Shows the invoices that need attention, with the HTTP status `status`.
 
     The page has a form that sets aside all invoices below an amount. `error` is the
     message about that amount; "" if there is none.

@@ -33,7 +33,7 @@ def show_form(
 ) -> Response:
     """Shows the form for a new link, or for the existing `link`, with the entered values.
 
-    `values` are further values for the template:
+    `status` is the HTTP status. `values` are further values for the template:
 
     - `entries`: the texts to show in the fields, in place of the entered ones.
     - `field_errors`: the error message about each invalid field, by the field's name.

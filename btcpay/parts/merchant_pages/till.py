@@ -169,7 +169,7 @@ def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
     The URL parameter `shown` is the id of a sale that another page on the screen shows
     already.
 
-    `values` are further values for the template:
+    `status` is the HTTP status. `values` are further values for the template:
 
     - `error`: the message about an invalid amount.
     - `readings`: the possible meanings of an ambiguous amount.

@@ -29,7 +29,10 @@ def show_gratuities(
     status: int = 200,
     error: str = "",
 ) -> Response:
-    """Shows the choice of gratuities. `error` is the message about an entered gratuity."""
+    """Shows the choice of gratuities for the sale, with the HTTP status `status`.
+
+    `error` is the message about an entered gratuity; "" if there is none.
+    """
     gratuities = [
         (int(percent), gratuity_of(visit, sale.amount, percent))
         for percent in gratuity_percents(visit)

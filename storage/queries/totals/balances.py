@@ -120,10 +120,11 @@ def update_balances(
 ) -> Iterator[None]:
     """Updates the balances after the `with` block has changed these invoices' outputs.
 
-    Call it after `lock`, in the database transaction that changes the outputs. Raises
-    BeyondMoney if a balance would grow beyond 21 million bitcoin. The error rolls back
-    the caller's transaction. With `bounded=False` it is never raised: use this for a
-    proven change, which must be stored.
+    Call it after `lock`, in the database transaction that changes the outputs.
+
+    If `bounded` is True, raises BeyondMoney if a balance would grow beyond 21 million
+    bitcoin, which rolls back the caller's transaction. If `bounded` is False, never
+    raises it: use this for a proven change, which must be stored.
     """
     ids = list(invoice_ids)
     before = _sums(db, ids)

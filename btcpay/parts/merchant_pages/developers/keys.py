@@ -20,8 +20,8 @@ MOST_REVOKED = 50  # the number of keys that no longer work, on the page
 def show_keys(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the API keys: first those that work, then up to MOST_REVOKED of the others.
 
-    Both groups are sorted by age, newest first. `values` are further values for the
-    template, such as a key that was just issued.
+    Both groups are sorted by age, newest first. `status` is the HTTP status. `values`
+    are further values for the template, such as a key that was just issued.
     """
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
     rows.reverse()

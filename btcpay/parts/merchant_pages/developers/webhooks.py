@@ -26,8 +26,8 @@ SENT_AGAIN = (queries.WEBHOOK, queries.COMMAND)
 def show_webhooks(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the merchant's webhooks, and a form that adds one.
 
-    `values` are further values for the template: `added` is a webhook that was just
-    added, `error` is a message about the URL in the form.
+    `status` is the HTTP status. `values` are further values for the template: `added` is
+    a webhook that was just added, `error` is a message about the URL in the form.
     """
     rows = visit.service.db.rows(
         queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id
