@@ -125,7 +125,10 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
             return self.run(sql, params or ())
 
     def begin(self, isolation_level: str | None = None) -> None:
-        """Queues BEGIN, so that it is sent with the transaction's first statement."""
+        """Queues BEGIN, so that it is sent with the transaction's first statement.
+
+        `isolation_level` is one of PostgreSQL's; None means the session's default.
+        """
         statement = BEGIN
         if isolation_level:
             statement += f" ISOLATION LEVEL {isolation_level}"

@@ -29,5 +29,5 @@ class PsycopgAdapter(Psycopg3Adapter):
         return self._driver.Binary
 
     def connect(self, db: Any, **params: Any) -> Any:
-        """Connects to the database. peewee has its URL in `db.database`."""
+        """Connects to the database whose URL peewee has in `db.database`."""
         return self._driver.connect(db.database, **params)

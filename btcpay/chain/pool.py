@@ -126,8 +126,8 @@ class Pool(Generic[Source]):
         """Calls `question` with a source, and returns the first result.
 
         The next source is tried after a FetchError or a ProofFailed, or in parallel
-        after `hedge_s` seconds. With `round_robin` each call starts with another quick
-        source, and tries the next one after `late_s` seconds. Raises OutOfQuota if
+        after `hedge_s` seconds. If `round_robin` is True, each call starts with another
+        quick source, and tries the next one after `late_s` seconds. Raises OutOfQuota if
         every error was a BudgetSpent (calls or time used up), else ExplorerError.
         """
         every_s = self.hedge_s
@@ -154,8 +154,8 @@ class Pool(Generic[Source]):
         All requests start at once, or one every `every_s` seconds; after a failure the
         next one starts at once. After a result the other sources have `patience_s()`
         seconds left. A source is called once more after a temporary failure, for
-        example if it had closed a kept connection. With `round_robin` each call begins
-        with another source.
+        example if it had closed a kept connection. If `round_robin` is True, each call
+        begins with another quick source.
 
         If no source gives a result, raises OutOfQuota if every error was a BudgetSpent,
         else ExplorerError.
@@ -201,7 +201,7 @@ class Pool(Generic[Source]):
     def _in_order(self, round_robin: bool = False) -> list[PoolEntry[Source]]:
         """Returns the entries in the order in which they are tried.
 
-        `round_robin` puts another quick one first at each call.
+        If `round_robin` is True, each call puts another quick entry first.
         """
         entries = sorted(self._entries, key=lambda entry: entry.rank)
         quick = [entry for entry in entries if entry.is_quick]

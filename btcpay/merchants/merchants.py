@@ -203,7 +203,8 @@ def gap_of(
     """Returns the gap limit that an account needs.
 
     - `last` is the highest paid index in the database, and `widest` the widest gap
-      between paid indexes. Both come from `gaps.LAST_AND_WIDEST`, and may be None.
+      between paid indexes. Both come from `gaps.LAST_AND_WIDEST`; None if no address is
+      paid.
     - `next_index` is the index of the next address.
     - `used` are further paid indexes above `last`, ascending.
     - `used_before` is the number of the account's addresses up to the last one that was

@@ -26,7 +26,7 @@ class Attempt(NamedTuple):
 class InFlight:
     """The running attempts of one run of the outbox.
 
-    `ends_s` returns when a running attempt to deliver from this queue is given up, in
+    `ends_s` returns when a running attempt to deliver from a queue is given up, in
     seconds of the monotonic clock.
     """
 

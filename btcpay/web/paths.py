@@ -81,11 +81,12 @@ def redirect_to_page(**_: str) -> Response:
 
 
 def refuse_others(blueprint: Blueprint, *paths: str) -> None:
-    """Adds a view that refuses all requests to `paths` that no other view serves.
+    """Adds a view for `paths` that refuses each request that no other view serves.
 
-    Flask itself would refuse them outside of the blueprint. With this view, the
-    blueprint's rate limits count them, and the error response has the blueprint's
-    format and headers. `<rest:rest>` in a path matches the remainder of any path.
+    Flask itself would refuse such a request outside of the blueprint. With this view,
+    the blueprint's rate limits count the request, and the error response has the
+    blueprint's format and headers. `<rest:rest>` in a path matches the remainder of any
+    path.
     """
 
     def add(state: BlueprintSetupState) -> None:

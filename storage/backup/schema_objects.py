@@ -50,8 +50,8 @@ def foreign_objects(objects: list[SchemaObject]) -> list[str]:
     """Returns the type and name of each schema object that this program would not make.
 
     `objects` are compared with the objects of the version that differs least. The
-    result also has the objects of that version that are missing in `objects`. It is
-    empty if all objects match.
+    result also has the objects that this version has and `objects` lacks. If all
+    objects match, the result is empty.
     """
     # Sets do not show that an object is there twice.
     duplicates = [entry for entry in set(objects) if objects.count(entry) > 1]

@@ -173,7 +173,8 @@ def add_mailbox(
 def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
     """Stores a merchant's mail settings, and adds or removes the mail receivers.
 
-    Removing a receiver also deletes its pending mail.
+    Removing a receiver also deletes its pending mail. `at_ms` is the present time in
+    Unix milliseconds.
     """
     db.run(PUT_MAIL, **as_dict(row))
     # The kinds of events of each receiver. A receiver without any is removed.

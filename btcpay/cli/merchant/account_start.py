@@ -48,9 +48,9 @@ def choose_account_start(
     """Finds the shop's first address in its account, and prints how it was found.
 
     `skip` is the number of addresses that the owner leaves out; None if the owner has
-    named none. This number is needed if not all addresses of the account could be looked
-    up. If it is then missing or too low, the owner is prompted for it; but if `asks` is
-    False, raises CommandError.
+    named none. If not all addresses of the account could be looked up, this number is
+    needed. If the needed number is missing or too low, prompts the owner for it if
+    `asks` is True, else raises CommandError.
     """
     say("Asking which addresses of this account were used before ...")
     while True:

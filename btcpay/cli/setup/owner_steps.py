@@ -34,7 +34,10 @@ def examine(settings: Settings, environ: Mapping[str, str], command: str) -> Non
 
 
 def conclusion_of(colours: Set[Colour], command: str) -> str:
-    """Returns the sentence after the findings of these colours; "" if there is none."""
+    """Returns the sentence after the findings of these colours; "" if there is none.
+
+    `command` is the beginning of a `blocktill` command line.
+    """
     if RED in colours:
         return f"Repair what is red, then run `{command} setup` again."
     if YELLOW in colours:

@@ -77,7 +77,8 @@ def unchecked_since(db: Database, born_ms: int) -> datetime:
     """Returns the time of the last complete check (`blocktill check`).
 
     Payments may have been missed since then. If the merchant was created later, or if no
-    check has ever completed, returns the time at which the merchant was created.
+    check has ever completed, returns the time at which the merchant was created. That
+    time is `born_ms`, in Unix milliseconds.
     """
     born_at = from_ms(born_ms)
     checked_at = meta.time(db, meta.Key.CHECKED_MS)

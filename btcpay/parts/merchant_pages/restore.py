@@ -109,7 +109,7 @@ class RestoreViews:
         return self._page("restore_question.html", report=report)
 
     def answer(self, token: str, id: str) -> Response:
-        """Restores the backup and logs in. If the owner has not agreed, deletes the backup.
+        """Restores the backup and logs in, if the owner has agreed; else deletes the backup.
 
         Raises NotFound if the setup link does not work, or if there is no such backup.
         """

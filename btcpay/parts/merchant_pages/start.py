@@ -171,6 +171,6 @@ def require_setup_token(service: Service, token: str) -> None:
 
 
 def refuse_setup_token(service: Service) -> NoReturn:
-    """Counts a failed login, and raises NotFound. After too many, raises RateLimited."""
+    """Counts a failed login, and raises NotFound; RateLimited after too many failures."""
     count_request(service, failed_auth_windows())
     raise NotFound("there is no such page")

@@ -82,8 +82,8 @@ class PeerListener:
 
         Returns at once; call this method at short intervals. When `is_wanted` becomes
         True, the call also requests the transactions that were announced before, from
-        `quorum` peers. Each later call requests them from `quorum` other peers, in case
-        the earlier peers do not send all of them, until each peer was asked.
+        `quorum` peers. Until each peer was asked, each later call requests them from
+        `quorum` other peers, in case the earlier peers do not send all of them.
         """
         now_s = time.monotonic()
         if now_s >= self._chooses_at_s:

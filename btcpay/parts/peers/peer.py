@@ -92,12 +92,12 @@ class Peer(BlockSource):
             raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Returns the height of a header, and a list that ends with this header.
+        """Returns the last header whose time is not after `at`, and headers below it.
 
-        It is the highest header whose time is not later than `at`; the first known one
-        if all headers are later. In the list, up to `below` headers come before it. This
-        method downloads all headers since the checkpoint, since peers cannot search by
-        time.
+        The result is that header's height, and a list of up to `below` + 1 headers in
+        ascending order, which ends with that header. If the times of all headers are
+        after `at`, that header is the first known one. This method downloads all headers
+        since the checkpoint, since peers cannot search by time.
         """
         first_height, headers = self._all_headers
         index = len(headers) - 1
