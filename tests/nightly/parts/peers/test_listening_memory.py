@@ -1,18 +1,19 @@
 """The peak memory of `blocktill check --watch` while colluding peers flood it."""
 
+import itertools
 import re
 import subprocess
 import sys
+import threading
 from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import hash_from_hex
-from btcpay.parts.peers.messages import TX, getdata_body
-from tests.support.builders import clean_environ, until
+from btcpay.parts.peers.messages import TX, getdata_body, message
+from tests.support.builders import REGTEST, clean_environ, until
 from tests.support.fake_peer import FakePeer, chain_of
 from tests.support.paths import PROJECT
 
@@ -20,7 +21,6 @@ MOST_MB = 200
 FLOODING = 4
 
 
-@cache
 def wide(number):
     """Pays 12,000 scripts that could be ours, none twice."""
     scripts = (
@@ -30,32 +30,52 @@ def wide(number):
     return Tx(2, (coin,), tuple(TxOut(1000, script) for script in scripts), 0)
 
 
-@cache
 def long(number):
     """Spends 9,000 coins."""
     coins = tuple(TxIn(Outpoint(f"{number + 1:064x}", n), b"", 0) for n in range(9_000))
     return Tx(2, coins, (TxOut(1000, b"\x00\x14" + bytes(20)),), 0)
 
 
-def ids(peer, sock):
-    number = 0
-    while True:
-        number += 1
-        hashes = [(number << 20 | n).to_bytes(32, "big") for n in range(50_000)]
-        yield peer.send(sock, "inv", getdata_body(TX, hashes))
+def ids(number):
+    """Announces 50,000."""
+    first = (number + 1) << 20
+    hashes = [(first | n).to_bytes(32, "big") for n in range(50_000)]
+    return sent("inv", getdata_body(TX, hashes))
 
 
-def made_by(make):
-    def sent(peer, sock):
-        for number in range(10**6):
-            made = make(number % 80)
-            peer.send(sock, "inv", getdata_body(TX, [hash_from_hex(made.txid)]))
-            yield peer.send(sock, "tx", made.raw)
-
-    return sent
+def announced(tx):
+    return sent("inv", getdata_body(TX, [hash_from_hex(tx.txid)])) + sent("tx", tx.raw)
 
 
-FLOODS = {"ids": ids, "scripts": made_by(wide), "coins": made_by(long)}
+def sent(command, body):
+    return message(REGTEST.magic, command, body)
+
+
+class Flood:
+    """What all the peers send, made once; it goes on without end."""
+
+    def __init__(self, make, differing=10**6):
+        self._make = make
+        self._differing = differing
+        self._made = []
+        self._lock = threading.Lock()
+
+    def __iter__(self):
+        return map(self._nth, itertools.count())
+
+    def _nth(self, number):
+        number %= self._differing
+        with self._lock:
+            if number == len(self._made):
+                self._made.append(self._make(number))
+        return self._made[number]
+
+
+FLOODS = {
+    "ids": (ids,),
+    "scripts": (lambda number: announced(wide(number)), 80),
+    "coins": (lambda number: announced(long(number)), 80),
+}
 
 
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
@@ -63,11 +83,12 @@ def test_listening_takes_less_than_200_mb_and_a_payment_is_seen_meanwhile(
     till, tmp_path, flood
 ):
     log = tmp_path / "log"
+    made = Flood(*flood)
 
     def floods(peer, sock, command, body):
         if command == "verack" and sock in peer.listeners:
-            for _ in flood(peer, sock):
-                pass
+            for each in made:
+                sock.sendall(each)
         return False
 
     till.mine()
