@@ -68,9 +68,9 @@ def _spreadsheet_line(
     after `other_separator`: a spreadsheet in another language would split the cell there.
     """
     received_at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
-    status = ""
-    if record["invoice_status"]:  # None for records without an invoice
-        status = catalog(language).gettext(record["invoice_status"].capitalize())
+    status = record["invoice_status"] or ""  # None for records without an invoice
+    if status:
+        status = catalog(language).gettext(status.capitalize())
     return [
         record["day"],
         f"{received_at:%H:%M}",
