@@ -30,7 +30,7 @@ class Report:
     """The result of examining an uploaded backup. Times are in Unix milliseconds.
 
     - `problem`: why the backup is refused; "" if it is accepted.
-    - `moves`: how far its address counters must be advanced.
+    - `moves`: how far the backup's address counters must be advanced.
     - `programs`: the commands in the backup that receive events; they are not restored.
     - `newest_invoice_ms`: the time of the newest invoice; 0 if there is none.
     """
@@ -46,8 +46,8 @@ class PendingRestore:
     """The folder of one uploaded backup.
 
     `upload` is the path of the file that the browser sends. `copy` is the path of the
-    examined copy. `id` is a random text that nobody can guess. The folder's name ends
-    with it.
+    examined copy. `id` is the end of the folder's name: a random text that nobody can
+    guess.
     """
 
     def __init__(self, folder: Path, id: str) -> None:

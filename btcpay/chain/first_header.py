@@ -136,6 +136,7 @@ def _ask_claims(
 
     created_at = from_ms(first_needed_ms(db) or created_ms or to_ms(now()))
     answers = ask(created_at - BEFORE)
+    # The sources have responded, so `now` returns the time by their clocks.
     our_clock_was_ahead = created_at > now()
     if our_clock_was_ahead:
         answers = ask(now() - BEFORE_THEIRS)
@@ -145,8 +146,8 @@ def _ask_claims(
 def _claim(network: Network, source: BlockSource, at: datetime, now: Clock) -> _Claim:
     """Fetches a source's claim, and verifies it.
 
-    1. If the coinbase of the first header's block contains a height (BIP34), it is the
-       claimed height.
+    1. If the coinbase of the first header's block contains a height (BIP34), that is the
+       height which the source claims.
     2. The header after the first header is younger than `at`. Otherwise a source could
        show more work by an earlier first header.
     3. The headers after the first header obey consensus, and lead to a tip that is not

@@ -40,7 +40,7 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
         for part in hooks.of(hooks.Blocks):
             part.keep_blocks(db, PROVEN)
         undo_above(db, settings, PROVEN, now)
-        db.run(blocks.CUT, height=-1)
+        db.run(blocks.CUT, height=-1)  # all headers: those above this height
         meta.put(db, meta.Key.READ_MS, "0")
     undo_planned(db, settings, now)
 

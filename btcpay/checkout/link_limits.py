@@ -61,5 +61,6 @@ def refuse_full_page(service: Service, page: Page) -> None:
     # An invoice no longer counts once it has expired, or nobody has looked at it for a while.
     first_end_ms = min(first_expiry_ms or 0, (first_look_ms or 0) + LOOKED_AT_MS)
     message = gettext("This link has too many open payments. Please try again later.")
+    # The time may be over by now, but a browser should wait for at least a second.
     retry_after_s = max(1, math.ceil((first_end_ms - now_ms) / 1000))
     raise LinkRefused(429, message, retry_after_s=retry_after_s)

@@ -223,6 +223,7 @@ def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
     """
     newest_height = None
     if verdict.confirmations:
+        # A block at the tip has one confirmation.
         newest_height = tip_height + 1 - verdict.confirmations
     return {
         "id": row.id,

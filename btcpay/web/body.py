@@ -50,6 +50,8 @@ def read_body(max_bytes: int | None = None) -> bytes:
 def _set_limit(max_bytes: int | None) -> int:
     """Tells werkzeug the maximum size of the body, and returns it in bytes.
 
+    The maximum is `max_bytes`, or that of the settings if `max_bytes` is None.
+
     Werkzeug silently truncates a chunked body at its own limit. So its limit is one
     byte more than ours, and we notice a longer body. app.py has added this byte to the
     maximum of the settings too.

@@ -119,9 +119,8 @@ def readiness(service: Service, trial: Trial) -> Response:
     except PeeweeException:
         components = {"database": _NO_ANSWER, "check": _NO_ANSWER}
     is_ready = all(component["ok"] for component in components.values())
-    components["rate_limits"] = _rate_limits(
-        service
-    )  # after `is_ready`: no reason for 503
+    # This comes after `is_ready`, since it is no reason for 503.
+    components["rate_limits"] = _rate_limits(service)
     status = 503
     if is_ready:
         status = 200

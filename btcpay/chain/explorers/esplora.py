@@ -171,8 +171,8 @@ class Esplora(Endpoint, Explorer):
         """Returns the unconfirmed outputs that pay the address.
 
         If the explorer lacks the path of the mempool, its list of the address's
-        transactions is searched instead. A missing path never means that there are
-        none.
+        transactions is searched instead. A missing path never means that there are no
+        outputs.
         """
         if history.lacks_mempool(self._quota, self.name):
             return self._search_history(address, script)

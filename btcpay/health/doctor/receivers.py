@@ -31,7 +31,7 @@ FOR_SEVERAL = "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM"
 
 
 def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a yellow finding for each receiver that is disabled or fails for an hour.
+    """Yields a yellow finding for each receiver that is disabled or has failed for an hour.
 
     A receiver is a webhook or a command. If there is no such receiver, yields one green
     finding, with the number of deliveries that wait.

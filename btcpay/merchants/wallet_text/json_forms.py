@@ -56,7 +56,7 @@ def take_known_form(contents: Contents, node: Object) -> bool:
 
 
 def _take_policy(contents: Contents, node: Object) -> bool:
-    """Adds the account of a wallet policy (BIP388)."""
+    """Adds the account of a wallet policy (BIP388). Returns False if the object is none."""
     templates = [
         node[name] for name in _TEMPLATE_FIELDS if isinstance(node.get(name), str)
     ]
