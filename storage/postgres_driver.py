@@ -23,7 +23,7 @@ class PsycopgAdapter(Psycopg3Adapter):
         self.txn_unknown = status.UNKNOWN
 
     def check_driver(self) -> None:
-        """Does nothing: without the driver there is no adapter."""
+        """Does nothing: this adapter exists only if the driver is installed."""
 
     def get_binary_type(self) -> Any:
         return self._driver.Binary

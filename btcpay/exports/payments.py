@@ -59,8 +59,9 @@ def record_of(merchant: Merchant, row: MoneyRow, amount_sats: int) -> Row:
     """Returns the record of a payment or a refund: a dictionary with COLUMNS.
 
     `amount_sats` is the amount of the record, negative for a refund. Day, time,
-    merchant, amounts and id follow from the arguments. The other columns have the values
-    that `row` has under their names, else None; the caller may set them.
+    merchant, amounts and id follow from the arguments. Any other column has the value
+    that `row` has under its name. If `row` has none, the value is None, and the caller
+    may set it.
     """
     columns = as_dict(row)
     record: Row = {name: columns.get(name) for name in COLUMNS.split()}
