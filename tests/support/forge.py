@@ -335,8 +335,15 @@ def load_what_is_loaded_late() -> None:
         share_templates(Path(folder))
 
 
-if __name__ == "__main__":
-    for name in {*SERVED, *main.COMMANDS.values()} - {LOADS_FRESH}:
+def load_commands() -> None:
+    """The modules of each command, which it would load when it is used."""
+    for name in set(main.COMMANDS.values()) - {LOADS_FRESH}:
         importlib.import_module(name)
     load_what_is_loaded_late()
+
+
+if __name__ == "__main__":
+    for name in SERVED:
+        importlib.import_module(name)
+    load_commands()
     fork_for_each_order(program)

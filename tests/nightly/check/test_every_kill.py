@@ -24,7 +24,7 @@ from tests.support.builders import Clock
 from tests.support.databases import raw
 from tests.support.dying import die_before
 from tests.support.fake_esplora import Terminal
-from tests.support.forge import Forge, fork_for_each_order, program
+from tests.support.forge import Forge, fork_for_each_order, load_commands, program
 from tests.support.scenes import (
     NOISE,
     NOTICED,
@@ -263,4 +263,5 @@ def test_an_order_killed_at_any_moment_makes_one_invoice_when_it_is_sent_again(
 
 
 if __name__ == "__main__":
+    load_commands()
     fork_for_each_order(live)
