@@ -28,11 +28,14 @@ from io import FileIO, TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
+from peewee import Query
+
 from btcpay import hooks
 from btcpay.bitcoin import secp256k1
 from btcpay.cli import main
 from btcpay.cli.serve import GUNICORN
 from btcpay.languages.catalogs import LANGUAGES, catalog
+from storage.database import open_database
 from tests.support.paths import PROJECT
 from tests.support.templates import TEMPLATES, share_templates
 
@@ -340,6 +343,17 @@ def load_commands() -> None:
     for name in set(main.COMMANDS.values()) - {LOADS_FRESH}:
         importlib.import_module(name)
     load_what_is_loaded_late()
+    compile_statements()
+
+
+def compile_statements() -> None:
+    """Those of SQLite, which every process would compile before it runs them."""
+    db = open_database("sqlite:////dev/null")  # opened by its first query: here by none
+    for name, module in list(sys.modules.items()):
+        if "queries" in name:
+            for value in list(vars(module).values()):
+                if isinstance(value, Query):
+                    db._compiled(value)
 
 
 if __name__ == "__main__":
