@@ -148,7 +148,11 @@ def started(
         )
     with process:
         try:
-            until(lambda: answers(f"{url}/healthz") or process.poll() is not None, url)
+            until(
+                lambda: answers(f"{url}/healthz") or process.poll() is not None,
+                url,
+                every_s=0.2,
+            )
             assert process.poll() is None
             yield url
         finally:

@@ -16,6 +16,7 @@ from tests.support.ports import free_port
 
 # from the clone's end to an invoice that is paid; pip's downloads apart
 NEWCOMER_S = 90
+LOOK_EVERY_S = 0.2  # a look at the whole state costs sandbox and test some milliseconds
 
 
 def test_a_newcomer_sees_an_invoice_paid_by_one_press(playground, open_tab):
@@ -27,7 +28,11 @@ def test_a_newcomer_sees_an_invoice_paid_by_one_press(playground, open_tab):
     tab.until("document.getElementById('customer').dataset.page")
     tab.click("#scene-paid-in-time")
     tab.until("document.querySelector('#story .now')")
-    until(lambda: scene_of(playground)["state"] == "over", "the scene's end")
+    until(
+        lambda: scene_of(playground)["state"] == "over",
+        "the scene's end",
+        every_s=LOOK_EVERY_S,
+    )
     assert time.monotonic() - playground.began_s < NEWCOMER_S
     tab.until("document.querySelector('#story .end')")
     tab.until("document.querySelector('.rows .state').textContent === 'paid'")
@@ -87,7 +92,12 @@ ENDS = {
 def test_each_scene_plays_to_its_end(playground, name, end):
     playground.press("explorer", state="down")  # a scene begins in a world that is well
     playground.press("scene", scene=name, quick=1)
-    until(lambda: scene_of(playground)["state"] != "playing", f"the end of {name}", 60)
+    until(
+        lambda: scene_of(playground)["state"] != "playing",
+        f"the end of {name}",
+        60,
+        every_s=LOOK_EVERY_S,
+    )
     played = scene_of(playground)
     assert (played["state"], played["problem"]) == ("over", None), played["lines"]
     status, lines = end
