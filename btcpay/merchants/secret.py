@@ -70,7 +70,8 @@ def refuse_secret(text: str) -> None:
 
     Also finds secrets that are written with JSON's escapes.
     """
-    for form in {text, _unescape(text)}:
+    # The text as written comes first, so that the same text gives the same error.
+    for form in dict.fromkeys((text, _unescape(text))):
         if holds_private_key(form):
             raise SecretShown(PRIVATE_KEY_SHOWN)
         if _holds_seed(form):

@@ -7,7 +7,7 @@ import pytest
 
 from btcpay.bitcoin.base58 import b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor_checksum import checksum
-from btcpay.merchants.secret import SecretShown, holds_secret
+from btcpay.merchants.secret import SecretShown, SeedWordsShown, holds_secret
 from btcpay.merchants.wallet_text.clean import MAX_CHARS
 from btcpay.merchants.wallet_text.read import read_wallet_text
 from btcpay.values.errors import CommandError
@@ -644,6 +644,13 @@ def test_a_secret_anywhere_is_warned_of_first_and_not_repeated(case):
     assert not any(
         part in str(shown.value) for part in ("sausage", "abdomen", XPRV[:20], WIF)
     )
+
+
+def test_of_two_secrets_the_one_as_written_is_named_before_the_escaped_one():
+    escaped_key = json.dumps({"label": XPRV}).replace("xprv", "\\u0078prv")
+    for number in range(20):
+        with pytest.raises(SeedWordsShown):
+            read_wallet_text(f"{' '.join(SEED)}\n{number}: {escaped_key}", MAINNET)
 
 
 def test_words_that_are_no_seed_are_no_secret():
