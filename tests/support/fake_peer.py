@@ -39,9 +39,17 @@ Bad = Callable[["FakePeer", socket.socket, str, bytes], bool]
 def chain_of(till: Till) -> Blocks:
     """The chain that the shop is paid on."""
 
+    chains: dict[str, Sequence[Block]] = {}  # the last one, by its tip
+
     def blocks() -> Sequence[Block]:
         ledger = till.sandbox.chain.ledger  # another one after a reorganisation
-        return [ledger.blocks[hash] for hash in ledger.hashes]
+        tip = ledger.hashes[-1]
+        if tip not in chains:
+            chains.clear()
+            return chains.setdefault(
+                tip, [ledger.blocks[hash] for hash in ledger.hashes]
+            )
+        return chains[tip]
 
     return blocks
 
@@ -74,6 +82,8 @@ class FakePeer(Listening):
         self.asked: list[str] = []
         self.waits: dict[bytes, bytes] = {}
         self.listeners: list[socket.socket] = []
+        self._by_hash: dict[str, Block] = {}
+        self._indexed = ""
         super().__init__()
 
     def send(self, sock: socket.socket, command: str, body: bytes = b"") -> None:
@@ -133,16 +143,23 @@ class FakePeer(Listening):
                 wanted = reader.read_bytes(32)
                 raw = self.waits.get(wanted)
                 if kind == WITNESS_BLOCK:
-                    blocks = self.blocks()
-                    raw = next(
-                        (b.raw for b in blocks if b.hash == hash_to_hex(wanted)), None
-                    )
+                    raw = self._raw_block(hash_to_hex(wanted))
                 found = "block" if kind == WITNESS_BLOCK else "tx"
                 self.send(
                     sock,
                     found if raw else "notfound",
                     raw or getdata_body(kind, [wanted]),
                 )
+
+    def _raw_block(self, hash: str) -> bytes | None:
+        """From an index of the chain, which is made again when it has another tip."""
+        blocks = self.blocks()
+        tip = blocks[-1].hash
+        if self._indexed != tip:
+            self._by_hash = {block.hash: block for block in blocks}
+            self._indexed = tip
+        block = self._by_hash.get(hash)
+        return block.raw if block else None
 
     def after(self, locator: Sequence[str], stop: str) -> list[bytes]:
         """As Bitcoin Core: behind the first of the locator that it has, or from genesis on."""
