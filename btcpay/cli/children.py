@@ -183,7 +183,10 @@ class Forked:
         lifeline: IO[bytes] | None,
     ) -> None:
         def begin() -> None:
-            """Runs in the child."""
+            """Prepares the forked process, then calls `run`.
+
+            Tells the watchdog the process group, and restores the signal handlers.
+            """
             os.setsid()
             if lifeline:
                 lifeline.write(b"%d\n" % os.getpid())

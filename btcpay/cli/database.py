@@ -202,11 +202,12 @@ def _agree(
         # Escaped, since somebody may have tampered with the backup.
         merchant = printable(move.merchant)
         say(f"{merchant}: the first addresses are {', '.join(move.addresses)}")
-        seen = "nothing seen beyond it"
+        seen = "nothing seen beyond it on the chain"
         if move.used:
-            seen = f"seen up to {move.used[-1]}"
+            highest_used = move.used[-1]
+            seen = f"seen up to {highest_used} on the chain"
         say(
-            f"{merchant}: the address counter is {move.before}, {seen} on the chain;"
+            f"{merchant}: the address counter is {move.before}, {seen};"
             f" it will be {move.next_index}. The wallet needs a gap limit of {move.gap_limit}."
         )
     for program in programs:

@@ -125,10 +125,11 @@ def set_brand(
     with db.write():
         balances.lock(db, merchant_id)  # the row may not exist yet
         row = (
-            db.get_or_none(merchants.BRAND, merchant_id=merchant_id) or merchants.BLANK
+            db.get_or_none(merchants.BRAND, merchant_id=merchant_id)
+            or merchants.NO_BRAND
         )
         if clear:
-            row = replace(row, **merchants.PLAIN)
+            row = replace(row, **merchants.DEFAULT_LOOKS)
         row = replace(row, **change | {"merchant_id": merchant_id})
         if clear or change:
             db.run(merchants.PUT_BRAND, **as_dict(row))

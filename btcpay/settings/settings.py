@@ -30,19 +30,24 @@ T = TypeVar("T")
 
 
 def derive(
-    row: Callable[[Any], tuple[str, Callable[[str], T]]],
+    default_and_parser: Callable[[Any], tuple[str, Callable[[str], T]]],
     may_be_empty: bool = False,
     is_secret: bool = False,
 ) -> T:
     """Returns a dataclass field whose default and parser depend on earlier settings.
 
-    - `row`: a function that gets the settings that stand above this one in the class. It
-      returns the default as text, and the parser.
+    - `default_and_parser`: a function that gets the settings that stand above this one in
+      the class. It returns the default as text, and the parser.
     - `may_be_empty`: True if an empty variable is a value. Otherwise it means the default.
     - `is_secret`: True if no output may show the value (secrets.py). The variable
       NAME_FILE may then name a file that contains the value.
     """
-    metadata = {"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret}
+    metadata = {
+        "default_and_parser": default_and_parser,
+        "may_be_empty": may_be_empty,
+        "is_secret": is_secret,
+    }
+    # A field, although its type is that of the setting, as with `dataclasses.field`.
     return cast(T, field(repr=not is_secret, metadata=metadata))
 
 
@@ -169,7 +174,7 @@ def read(environ: Mapping[str, str]) -> Settings:
     above = SimpleNamespace()  # the settings that have been read so far
     for entry in fields(Settings):
         variable = VARIABLES[entry.name]
-        default, parse = entry.metadata["row"](above)
+        default, parse = entry.metadata["default_and_parser"](above)
         value = parse(default)  # also stands in for an invalid value
         try:
             text = _text_of(environ, variable)

@@ -78,8 +78,16 @@ def keep_to_one_processor(bind: str) -> None:
     # Some systems lack these calls or forbid them.
     with contextlib.suppress(AttributeError, OSError):
         processors = sorted(os.sched_getaffinity(0))
-        processor = processors[sum(bind.encode()) % len(processors)]
+        processor = processors[_number_of(bind) % len(processors)]
         os.sched_setaffinity(0, {processor})
+
+
+def _number_of(bind: str) -> int:
+    """Returns the port of a listening address, or a number made of a socket's path."""
+    port = bind.rpartition(":")[2]
+    if port.isdecimal():
+        return int(port)
+    return sum(bind.encode())
 
 
 def let_others_run() -> None:

@@ -135,9 +135,9 @@ MAIL_BRAND = rows_as(
 BRAND = Brand.select().where(eq(Brand.merchant_id))
 LOGO = Brand.select(*_LOGO).where(eq(Brand.logo_sha256)).limit(1)
 
-# PLAIN resets a brand's logo and its columns for pages. BLANK is a brand with no values at all.
-PLAIN = cast(Values, dict.fromkeys(column.name for column in _COLUMNS))
-BLANK = blank(Brand)
+# Values that reset a brand's logo and its columns for pages.
+DEFAULT_LOOKS = cast(Values, dict.fromkeys(column.name for column in _COLUMNS))
+NO_BRAND = blank(Brand)  # has no values at all, and no merchant
 PUT_BRAND = Brand.insert(all_columns(Brand)).on_conflict(
     conflict_target=[Brand.merchant_id],
     preserve=[*_COLUMNS, *RETURNS, *_BUSINESS],

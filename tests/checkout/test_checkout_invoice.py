@@ -471,7 +471,7 @@ def test_page_and_status_tell_nothing_but_what_they_are_for(shop):
     ):
         assert secret not in shown
     fields = invoice_values(
-        snapshot_of(shop.service, invoice["id"]), merchants.BLANK, Notices()
+        snapshot_of(shop.service, invoice["id"]), merchants.NO_BRAND, Notices()
     ).keys()
     assert not fields & {
         "customer_email",
@@ -537,7 +537,7 @@ def test_a_page_never_shows_more_confirmations_than_are_asked_for(shop):
     row = shop.service.db.get(invoices.WHOLE, id=shop.invoice()["id"])
     row = replace(row, received_sats=row.amount_sats, unconfirmed_sats=row.amount_sats)
     page = invoice_values(
-        Snapshot(row, 0, 6, 1, shop.clock(), 294), merchants.BLANK, Notices()
+        Snapshot(row, 0, 6, 1, shop.clock(), 294), merchants.NO_BRAND, Notices()
     )
     assert (page["state"], page["confirmations"], page["confirmations_left"]) == (
         "seen",

@@ -82,6 +82,7 @@ def processor_of(bind):
 def test_shops_with_neighbouring_addresses_take_different_processors():
     for one, other in (
         ("127.0.0.1:8000", "127.0.0.1:8001"),
+        ("127.0.0.1:8009", "127.0.0.1:8010"),
         ("unix:/run/a", "unix:/run/b"),
     ):
         assert len(processor_of(one)) == 1

@@ -96,7 +96,10 @@ class DeliveryThread:
         with ExitStack() as held_locks:
 
             def take(shard: str) -> bool:
-                """Locks the shard until the end. Returns False if it is locked already."""
+                """Locks a shard (a group of receivers) until the deliveries are made.
+
+                Returns False if another process has locked it.
+                """
                 return held_locks.enter_context(locks.only_one(db, url, shard))
 
             return self._outbox.run(take=take, only=self._shards)

@@ -64,8 +64,8 @@ class Reporter:
 
         If `brief` is True, a complete check is printed only if an invoice has changed.
 
-        If `report` is None, the check was skipped because another one is running. Then
-        prints that, or raises CommandError if the other one has exceeded its time limit.
+        If `report` is None, the check was skipped because another check is running. This
+        is printed too. Raises CommandError if the other check has exceeded its time limit.
         """
         if report is None:
             self._show_other_run(brief)

@@ -88,7 +88,9 @@ def _key_of(text: Any, fingerprint: Any, path: Any) -> WalletKey:
 
 
 def take_sparrow(contents: Contents, node: Object) -> bool:
-    """Adds the account of Sparrow's file. Returns False if the object has another form.
+    """Adds the account to `contents` if `node`, an object of the file, is of Sparrow's form.
+
+    Returns False if it has another form.
 
     Raises TextRefused if a field is missing or invalid.
     """

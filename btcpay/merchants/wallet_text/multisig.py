@@ -60,8 +60,9 @@ def take_multisig(
     name: str = "",
     function: str = "sortedmulti",
 ) -> None:
-    """Adds a multisig account to the contents, or the reason that its network is another.
+    """Adds a multisig account to the contents.
 
+    If its keys belong to another network, adds only that fact (see `Contents.take`).
     `threshold` is the number of keys that must sign. `function` is the descriptor's
     function for the keys: sortedmulti or multi. Raises TextRefused if the script type is
     not one of FORMS, if a key's prefix means another script type, or if the keys make no

@@ -174,6 +174,7 @@ def send_mail(session: Session, message: EmailMessage, sender: str, to: str) -> 
         return _refusal(code, text, is_final=code >= 500)
     except smtplib.SMTPSenderRefused as error:
         # A setting is wrong. All mails fail, and all can be sent once the setting is corrected.
+        # So this is no refusal of one mail by a server that accepts others.
         refusal = _refusal(error.smtp_code, error.smtp_error, is_final=False)
         return refusal._replace(is_refusal=False)
     except smtplib.SMTPResponseException as error:

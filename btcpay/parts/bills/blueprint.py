@@ -162,7 +162,7 @@ class Views(Pages):
             template,
             status,
             self.brand(bill.merchant_id),
-            press=new_form_id(),
+            press=new_form_id(),  # by which a second press of the same form is known
             **values,
         )
 

@@ -101,9 +101,9 @@ class PeerListener:
     def take(self) -> list[AnnouncedTx]:
         """Returns transactions that `quorum` peers have sent, oldest first, about 2 MB at most.
 
-        Each transaction is returned only once. But if `replaces` was called for a
-        transaction and returned False, the transaction is returned again when one more
-        peer sends it.
+        Each transaction is returned only once, with one exception. If `replaces` says
+        that a transaction does not replace another one yet, the transaction is returned
+        again as soon as one more peer has sent it.
         """
         txs = list[AnnouncedTx]()
         with self._lock:

@@ -43,7 +43,7 @@ def all_of(shop):
     """The merchant's stored values, by the names of the fields."""
     db = shop.service.db
     own = {"merchant_id": shop.merchant_id}
-    row = db.get_or_none(merchants.BRAND, **own) or merchants.BLANK
+    row = db.get_or_none(merchants.BRAND, **own) or merchants.NO_BRAND
     mail = db.get_or_none(receivers.MAIL_OF, **own) or receivers.NO_MAIL
     (merchant,) = db.rows(receivers.Merchant.select())
     return as_dict(merchant) | as_dict(mail) | as_dict(row)
