@@ -101,9 +101,9 @@ class Server:
         """The pid of the server's main process, the parent of all others."""
         return int((self._folder / "data/postmaster.pid").read_text().split()[0])
 
-    def create(self, template: str = TEMPLATE) -> str:
+    def create(self, template: str = TEMPLATE, name: str = "") -> str:
         """The URL of a new database, a copy of this one, which nobody may be connected to."""
-        name = f"test{next(_numbers)}"
+        name = name or f"test{next(_numbers)}"
         self._execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         self.made.add(self.url(name))
         return self.url(name)
