@@ -330,6 +330,9 @@ def at_once(many: int, call: Callable[[int], Any]) -> list[Any]:
         return list(pool.map(begin, range(many)))
 
 
+LONGEST_POLL_S = 0.05
+
+
 def until(
     condition: Callable[[], Any],
     what: str,
@@ -339,8 +342,10 @@ def until(
     """Polls until the condition is true, and returns what it answered.
 
     A machine that stands still for a while has not waited: no poll counts for more than a second.
+    Who waits for long polls less often, since a poll may be a whole request.
     """
     left_s = timeout_s
+    longest_s = max(every_s, LONGEST_POLL_S)
     before_s = time.monotonic()
     while not (answer := condition()):
         now_s = time.monotonic()
@@ -348,6 +353,7 @@ def until(
         before_s = now_s
         assert left_s > 0, f"waited {timeout_s} s for {what}"
         time.sleep(every_s)
+        every_s = min(1.25 * every_s, longest_s)
     return answer
 
 
