@@ -84,7 +84,7 @@ def decide(
     settling: list[Output] = []
     if status == InvoiceStatus.PAID:
         settling = settling_outputs(invoice, confirmed, needed_sats)
-    tx_hash, paid_at = _completion(invoice, settling, now)
+    tx_hash, paid_at = _completion(invoice, status, settling, now)
     unapplied_sats = _coming_unapplied_sats(invoice, present, counting, paying)
     return Verdict(
         status=status,
@@ -106,18 +106,19 @@ def decide(
 
 def _completion(
     invoice: Invoice,
+    status: InvoiceStatus,
     settling: Sequence[Output],
     now: datetime,
 ) -> tuple[str | None, datetime | None]:
     """Returns the txid that completes the payment, and the time when it was received.
 
-    For an open invoice, they are those of the last output in `settling`. Otherwise, or
-    if `settling` is empty, they are the stored ones.
+    If an open invoice becomes paid, they are those of the last output in `settling`.
+    Otherwise they are the stored ones.
     """
-    if invoice.status != InvoiceStatus.OPEN or not settling:
+    if status != InvoiceStatus.PAID or invoice.status != InvoiceStatus.OPEN:
         return invoice.tx_hash, invoice.paid_at
-    last = settling[-1]
-    return last.txid, receipt_time(last, invoice, now)
+    completing = settling[-1]  # fails if nothing has settled the invoice
+    return completing.txid, receipt_time(completing, invoice, now)
 
 
 def _paying_outputs(

@@ -306,6 +306,12 @@ def test_an_older_coin_that_is_not_deep_enough_yet_is_not_coming_on_top():
     assert (verdict.coming_unapplied_sats, verdict.receipts) == (0, ())
 
 
+def test_nothing_makes_an_open_invoice_paid_by_no_output():
+    """No setting forgives the whole amount; if one did, the check must fail, and pay nothing."""
+    with pytest.raises(IndexError):
+        judge([], tolerance="100")
+
+
 LEAST_SUMS = {
     "without tolerance all of it": (100, "0", 100),
     "5 % of 100": (100, "5", 95),
